@@ -1,0 +1,1 @@
+"""What touches the world: one module a vendor or medium, each behind a port."""

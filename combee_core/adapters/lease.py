@@ -1,0 +1,131 @@
+"""Holding a key by a heartbeat: a lease over nothing but `read`, `create`, `replace` and `delete`.
+
+The lease is an object that says who holds it and when the holder last gave a sign of life. A process that was
+killed leaves it behind; whoever comes next sees that the process is gone (same machine) or that its heart has
+stopped (another machine), and takes the object over by compare-and-swap, so that only one of many succeeds.
+
+Machines compare wall clocks here, so they should agree to well within the patience of three intervals.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pydantic import ValidationError
+
+from combee_core.adapters.keys import check_key
+from combee_core.adapters.processes import Process, is_gone, this_process
+from combee_core.errors import RunHeld, StoreError
+from combee_core.ports import Store
+from combee_core.types import Noun
+
+INTERVAL = 30.0
+"""Seconds between two heartbeats."""
+
+PATIENCE = 3
+"""A holder that is silent for more than this many intervals counts as dead."""
+
+Clock = Callable[[], float]
+_log = logging.getLogger(__name__)
+
+
+class Hold(Noun):
+    """Who holds a key. `beat` is in Unix seconds; `token` tells two holds of one process apart."""
+
+    host: str
+    pid: int
+    started: str
+    beat: float
+    holder: str
+    token: str
+
+    def at(self, beat: float) -> bytes:
+        """The object's bytes with a fresh beat; never equal to another holder's, thanks to the token."""
+        return self.model_copy(update={"beat": beat}).model_dump_json().encode()
+
+
+@contextmanager
+def heartbeat_lease(
+    store: Store, key: str, holder: str, *, interval: float = INTERVAL, clock: Clock = time.time
+) -> Iterator[None]:
+    """Hold `key` of `store` while inside; a daemon thread beats every `interval` seconds.
+
+    Raises `RunHeld` with the holder's text if a live process has it, `StoreError` if the key holds something
+    that is no lease. On leaving, only our own hold is removed.
+    """
+    check_key(key)
+    mine = Hold(**this_process()._asdict(), beat=clock(), holder=holder, token=uuid.uuid4().hex)
+    _take(store, key, mine, interval, clock)
+    stop = threading.Event()
+
+    def heart() -> None:
+        while not stop.wait(interval) and _beat(store, key, mine, clock()):
+            pass
+
+    thread = threading.Thread(target=heart, name=f"lease of {key}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        _release(store, key, mine)
+
+
+def held_by(holder: str, where: str, key: str) -> RunHeld:
+    """The error that names the present holder."""
+    who = holder or "a process that has just started"
+    return RunHeld(f"held by {who} ({where}/{key}): wait until it ends, or stop it and try again", item=key)
+
+
+def _take(store: Store, key: str, mine: Hold, interval: float, clock: Clock) -> None:
+    while not store.create(key, mine.at(clock())):
+        blob = store.read(key)
+        if blob is None:
+            continue
+        owner, now = _parse(store, key, blob.data), clock()
+        if not _is_dead(owner, now, interval):
+            raise held_by(owner.holder, store.uri, key)
+        if store.replace(key, mine.at(now), blob.tag):
+            return
+
+
+def _is_dead(owner: Hold, now: float, interval: float) -> bool:
+    silent = now - owner.beat > PATIENCE * interval
+    return silent or is_gone(Process(owner.host, owner.pid, owner.started))
+
+
+def _beat(store: Store, key: str, mine: Hold, now: float) -> bool:
+    """One heartbeat; False when the hold is lost for good."""
+    try:
+        blob = store.read(key)
+        if blob is not None and _parse(store, key, blob.data).token == mine.token:
+            store.replace(key, mine.at(now), blob.tag)
+            return True
+    except StoreError as error:
+        _log.warning("no heartbeat for %s/%s, will try again: %s", store.uri, key, error)
+        return True
+    _log.warning("%s/%s was taken over by another process while this one was silent", store.uri, key)
+    return False
+
+
+def _release(store: Store, key: str, mine: Hold) -> None:
+    """A hold that cannot be removed does no harm: its process ends or falls silent, and it is taken over."""
+    try:
+        blob = store.read(key)
+        if blob is not None and _parse(store, key, blob.data).token == mine.token:
+            store.delete(key)
+    except StoreError as error:
+        _log.warning("the lease %s/%s stays behind: %s", store.uri, key, error)
+
+
+def _parse(store: Store, key: str, data: bytes) -> Hold:
+    try:
+        return Hold.model_validate_json(data)
+    except ValidationError as error:
+        raise StoreError(f"{store.uri}/{key} is not a lease: delete it if no run works on it") from error

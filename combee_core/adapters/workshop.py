@@ -1,0 +1,155 @@
+"""The composition root: heavy objects built from a run's address, once a process, where they are used."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar
+
+from combee_core.adapters.inputs import scorer_of
+from combee_core.adapters.stores import open_store
+from combee_core.client import Client
+from combee_core.config import ModelSettings, RunSettings
+from combee_core.errors import StoreError
+from combee_core.learners import load_learner
+from combee_core.loop import BackgroundLoop
+from combee_core.ports import LanguageModel, Learner, Scorer, Store
+from combee_core.publish import base_state
+from combee_core.records import Batch, Plan
+from combee_core.runs import Run
+from combee_core.saving import SavedAnswers
+from combee_core.types import Noun, sha256
+from combee_core.versions import Versions
+
+T = TypeVar("T")
+
+_lock = threading.Lock()
+
+
+class Place(Noun):
+    """Where a task works: a store, a run in it, a batch of that run. All that a task needs to be told."""
+
+    store: str
+    run: str
+    number: int = 0
+
+
+def build_model(settings: ModelSettings) -> LanguageModel:
+    """The stand-in for `simulated/…`, litellm for everything else."""
+    if settings.model.startswith("simulated/") and not settings.api_base:
+        from combee_core.simulation.model import SimulatedModel
+
+        return SimulatedModel(settings.model)
+    from combee_core.adapters.litellm_model import LitellmModel
+
+    return LitellmModel(settings.model, settings.api_base)
+
+
+@lru_cache(maxsize=1)
+def _loop() -> BackgroundLoop:
+    return BackgroundLoop()
+
+
+@lru_cache(maxsize=8)
+def _client(store: str, settings: RunSettings) -> Client:
+    learner = load_learner(settings.learner, settings.prompts)
+    return Client(
+        model=build_model(settings.model),
+        answers=SavedAnswers(open_store(store)),
+        settings=settings.model,
+        stage_version=learner.fingerprint,
+        seed=settings.seed,
+    )
+
+
+def client_for(store: str, settings: RunSettings) -> Client:
+    """The process's one client for this store and these settings; built once, whoever asks first."""
+    with _lock:
+        return _client(store, settings)
+
+
+def calls(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a stage on the process's one event loop and wait for it."""
+    with _lock:
+        loop = _loop()
+    return loop.run(coroutine)
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Everything that the stages of one run need."""
+
+    store: Store
+    run: Run
+    plan: Plan
+
+    @property
+    def settings(self) -> RunSettings:
+        """The plan's settings."""
+        return self.plan.request.settings
+
+    @cached_property
+    def learner(self) -> Learner[Any]:
+        """The plan's learner."""
+        return load_learner(self.settings.learner, self.settings.prompts)
+
+    @property
+    def client(self) -> Client:
+        """The shared client."""
+        return client_for(self.store.uri, self.settings)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """The judge of the run's samples."""
+        return scorer_of(self.plan.request.source)
+
+    @cached_property
+    def versions(self) -> Versions:
+        """The playbook's versions."""
+        return Versions(self.store, self.plan.request.playbook)
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """The keyword arguments that every stage takes."""
+        return {"learner": self.learner, "client": self.client, "run": self.run.key}
+
+    def batch(self, number: int) -> Batch:
+        """The recorded batch. Raises `StoreError` before it was recorded."""
+        batch = self.run.batch(number)
+        if batch is None:
+            raise StoreError(f"run {self.run.key} has not recorded batch {number}")
+        return batch
+
+    def state_before(self, number: int) -> Any:
+        """The learner's state that batch `number` starts from."""
+        return _state_before(self.store.uri, self.run.key, number)
+
+    def task_key(self, stage: str, number: int, *what: Any) -> str:
+        """The key of a task's result: everything it depends on, and nothing that differs between processes."""
+        model = [self.client.model.name, self.settings.model.identity(), self.settings.seed]
+        state = self.learner.digest(self.state_before(number))
+        return f"{stage}/{sha256(stage, self.learner.fingerprint, model, state, self.settings.copies, *what)[:40]}"
+
+
+@lru_cache(maxsize=4)
+def _state_before(store: str, run: str, number: int) -> Any:
+    workshop = open_workshop(Place(store=store, run=run))
+    if number <= 1:
+        return base_state(workshop.plan, workshop.versions, workshop.learner)
+    before = workshop.run.state(number - 1)
+    if before is None:
+        raise StoreError(f"run {run} has no state after batch {number - 1}")
+    return workshop.learner.load(before.state)
+
+
+@lru_cache(maxsize=8)
+def _open(store: str, run: str) -> Workshop:
+    found = Run(open_store(store), run)
+    return Workshop(found.store, found, found.plan())
+
+
+def open_workshop(place: Place) -> Workshop:
+    """The workshop of a run. Raises `StoreError` where the store has no such run."""
+    return _open(place.store, place.run)

@@ -1,0 +1,113 @@
+"""From a command to a flow: the checkout is found, a server is up, the flow runs, its outcome is printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import combee_core
+from combee_core.adapters import prefect_server
+from combee_core.config import RunRequest
+from combee_core.errors import UsageError
+from combee_core.records import RunResult
+
+SHOWN = (
+    "playbook",
+    "version",
+    "digest",
+    "flow_run_id",
+    "simulated",
+    "accounting",
+    "model_calls",
+    "tokens",
+    "cost",
+)
+
+
+def terminal() -> Any:
+    """The module that runs flows, loaded from the checkout. Raises `UsageError` where there is none."""
+    root = checkout()
+    api = ensure_server()
+    os.environ["PREFECT_API_URL"] = api
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_LOGGING_TO_API_BATCH_INTERVAL", "1")
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return import_module("flows.terminal")
+
+
+def checkout() -> Path:
+    """The folder that holds `flows/` and `tasks/`: the one this package lies in, or the present one."""
+    for root in (Path(combee_core.__file__).resolve().parents[1], Path.cwd()):
+        if (root / "flows" / "terminal.py").exists() and (root / "tasks").is_dir():
+            return root
+    raise UsageError(
+        "the flows are not part of the installed package: run this in a checkout of the project "
+        "(unpack its source archive or clone its repository, then `make install`)"
+    )
+
+
+def ensure_server() -> str:
+    """The API address that is configured, or that of our own server, started if need be."""
+    configured = prefect_server.configured_api()
+    if configured:
+        return configured
+    folder = prefect_server.home()
+    if prefect_server.running(folder) is None:
+        note("starting a Prefect server (once; `combee server down` stops it)")
+    server = prefect_server.up(folder)
+    return server.api
+
+
+def ui_address() -> str:
+    """Where people look."""
+    return ensure_server().removesuffix("/api")
+
+
+def note(text: str) -> None:
+    """A line of progress, on stderr."""
+    print(f"combee: {text}", file=sys.stderr, flush=True)
+
+
+def warn_if_simulated(request: RunRequest, named: str | None) -> None:
+    """Say so when no model was named."""
+    if named is None:
+        note(f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real")
+
+
+def report(result: RunResult, *, as_json: bool) -> int:
+    """Print a run's outcome; the exit code."""
+    if as_json:
+        import json
+
+        shown = result.model_dump(mode="json", include={*SHOWN, *(("error",) if result.error else ())})
+        for amounts in ("tokens", "cost"):
+            shown[amounts] = {k: v for k, v in shown[amounts].items() if k != "at_least" or v}
+        print(json.dumps(shown, ensure_ascii=False))
+    else:
+        from combee_core.cli.show import run_lines
+
+        print("\n".join(run_lines(result)))
+    if result.flow_run_id:
+        note(f"flow run: {ui_address()}/runs/flow-run/{result.flow_run_id}")
+    if result.error:
+        note(f"{result.error.message}")
+        note(f"nothing was published; mend the cause, then: combee rerun {result.flow_run_id}")
+    return 1 if result.error else 0
+
+
+def absolute(request: RunRequest) -> RunRequest:
+    """The request with paths that mean the same in any process: they are a flow run's recorded parameters."""
+    from combee_core.adapters.stores import open_store
+
+    uris = tuple(uri if "://" in uri or uri.startswith("world:") else str(Path(uri).resolve()) for uri in request.source.uris)
+    source = request.source.model_copy(update={"uris": uris})
+    settings = request.settings
+    if settings.prompts:
+        settings = settings.model_copy(update={"prompts": str(Path(settings.prompts).resolve())})
+    return request.model_copy(
+        update={"store": open_store(request.store).uri, "source": source, "settings": settings}
+    )

@@ -1,0 +1,36 @@
+"""Runs and playbooks as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from combee_core.playbook import Bullet
+from combee_core.records import RunResult
+
+
+def run_lines(result: RunResult) -> Iterator[str]:
+    """A run's outcome."""
+    if result.simulated:
+        yield "(simulated: the answers come from the offline stand-in)"
+    if result.version is not None:
+        yield f"{result.playbook}: version {result.version}, digest {(result.digest or '')[:12]}"
+    if result.note:
+        yield result.note
+    counts = result.accounting.model_dump()
+    yield "traces: " + ", ".join(f"{number} {fate}" for fate, number in counts.items() if number or fate == "in")
+    yield "model calls: " + ", ".join(f"{number} {stage}" for stage, number in result.model_calls.items())
+    cost = "unknown" if result.cost.total is None else f"${result.cost.total:.4f}"
+    least = "at least " if result.cost.at_least else ""
+    yield f"tokens: {result.tokens.total} in all, {result.tokens.this_run} now; cost: {least}{cost} in all"
+    for fate in result.fates:
+        if fate.fate not in ("learned", "nothing"):
+            yield f"  {fate.fate}: {fate.trace_id}: {fate.reason}"
+
+
+def bullet_lines(bullet: Bullet) -> Iterator[str]:
+    """A bullet and where it comes from."""
+    yield f"[{bullet.id}] helpful={bullet.helpful} harmful={bullet.harmful} :: {bullet.text}"
+    if bullet.sources:
+        yield f"    from {', '.join(bullet.sources)}"
+    elif bullet.origin == "import":
+        yield "    imported"

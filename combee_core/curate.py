@@ -1,0 +1,44 @@
+"""Group, state → delta: the first level of the reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from combee_core.client import Answered, Client
+from combee_core.errors import ModelRefused
+from combee_core.parts import ask_in_parts
+from combee_core.ports import Learner
+from combee_core.types import Curated, Delta, Group, Reflection
+
+
+async def curate(group: Group, state: Any, *, learner: Learner[Any], client: Client, run: str) -> Curated:
+    """The operations of one group. What is too large, cut or refused is bisected; a single reflection that is still
+    refused is named in `refused`, the others are learned from.
+
+    Raises the error of a single reflection that is too large or cut even alone.
+    """
+
+    async def ask(entries: Sequence[Reflection]) -> Answered[Delta]:
+        part = group.model_copy(update={"entries": tuple(entries)})
+        return await client.ask(learner.curate(state, part), run)
+
+    parts = await ask_in_parts(group.entries, ask)
+    for _, error in parts.left:
+        if not isinstance(error, ModelRefused):
+            raise error
+    return Curated(
+        group=group.number,
+        delta=join([answer.value for answer in parts.answers]),
+        refused=tuple(sorted({reflection.trace_id for reflection, _ in parts.left})),
+        receipts=tuple(receipt for answer in parts.answers for receipt in answer.receipts),
+    )
+
+
+def join(deltas: Sequence[Delta]) -> Delta:
+    """Several deltas as one, in their order."""
+    return Delta(
+        operations=tuple(op for delta in deltas for op in delta.operations),
+        set_aside=tuple(item for delta in deltas for item in delta.set_aside),
+        fates=tuple(fate for delta in deltas for fate in delta.fates),
+    )

@@ -1,0 +1,51 @@
+"""Days as people in a time zone have them: 23, 24 or 25 hours."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from combee_core.errors import UsageError
+from combee_core.types import Trajectory
+
+
+class Window(NamedTuple):
+    """From `start` (inside) to `end` (outside); both aware, and `start`'s zone is the one of naive times."""
+
+    start: datetime
+    end: datetime
+
+
+def day_window(day: date, timezone: str) -> Window:
+    """Midnight to midnight in an IANA zone. Raises UsageError for an unknown zone."""
+    return Window(_midnight(day, timezone), _midnight(day + timedelta(days=1), timezone))
+
+
+def moment_of(when: datetime | None, modified: datetime, window: Window | None = None) -> datetime:
+    """The run's time in UTC: as logged, else the file's modification; naive ones lie in the window's zone."""
+    moment = when or modified
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=window.start.tzinfo if window else UTC)
+    return moment.astimezone(UTC)
+
+
+def in_window(trajectory: Trajectory, window: Window, modified: datetime) -> bool:
+    """True if the run belongs to the window; `modified` counts where the trace has no time."""
+    return holds(window, moment_of(trajectory.when, modified, window))
+
+
+def holds(window: Window, moment: datetime) -> bool:
+    """True if an aware moment lies in the window."""
+    return window.start.astimezone(UTC) <= moment.astimezone(UTC) < window.end.astimezone(UTC)
+
+
+def _midnight(day: date, timezone: str) -> datetime:
+    try:
+        # no_cache: between datetimes of one and the same zone object Python computes with wall-clock
+        # times, and a day of 23 hours would measure 24.
+        return datetime.combine(day, time.min, ZoneInfo.no_cache(timezone))
+    except (KeyError, OSError, ValueError) as error:
+        raise UsageError(
+            f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or UTC"
+        ) from error

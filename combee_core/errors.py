@@ -1,0 +1,138 @@
+"""Errors, named after the boundary that failed.
+
+    CombeeError
+    ├── UsageError            wrong use: an option, a file, a name
+    ├── PlaybookError         a playbook text or record that cannot be read
+    ├── TraceError            a trace that cannot be read
+    ├── ModelError            the call to the model
+    │   ├── ModelBusy             429, 529: wait `retry_after`, then ask again
+    │   ├── ModelFault            500, time-out, dropped connection: ask again
+    │   ├── ModelTooLarge         more than the model takes: split
+    │   ├── ModelRefused          the provider will not answer this: skip or split
+    │   └── ModelUnusable         wrong key, wrong name, no quota: stop
+    ├── AnswerError           an answer came and cannot be used
+    │   ├── AnswerTruncated       cut at the token limit
+    │   ├── AnswerEmpty           nothing in it
+    │   └── AnswerMalformed       not the JSON that was asked for
+    ├── StoreError            the store
+    │   ├── StoreDenied           no permission (never read as "not there")
+    │   └── StoreUnavailable      no answer: try again
+    └── RunError              a run that cannot go on
+        ├── RunHeld               another live process works on the same run
+        └── RunStopped            the client was closed: no new call
+
+A leaf is retryable when the same call may succeed later. Keep them picklable: arguments in `args`.
+"""
+
+from __future__ import annotations
+
+
+class CombeeError(Exception):
+    """Root of every error that this library raises on purpose."""
+
+    retryable: bool = False
+
+
+class UsageError(CombeeError):
+    """The command, configuration or input is wrong; the message says how to mend it."""
+
+
+class PlaybookError(CombeeError):
+    """A playbook cannot be read; the message has the line number."""
+
+
+class TraceError(CombeeError):
+    """A trace cannot be read."""
+
+
+class ModelError(CombeeError):
+    """A call to the model failed."""
+
+
+class ModelBusy(ModelError):
+    """The provider asks to wait (429, 529). `retry_after` is in seconds, None when it gave none."""
+
+    retryable = True
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after)
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ModelFault(ModelError):
+    """A passing fault: server error, time-out, dropped connection."""
+
+    retryable = True
+
+
+class ModelTooLarge(ModelError):
+    """The request is larger than the model takes."""
+
+
+class ModelRefused(ModelError):
+    """The model or its provider refuses to answer."""
+
+
+class ModelUnusable(ModelError):
+    """No call can succeed: wrong key, unknown model, no quota."""
+
+
+class AnswerError(CombeeError):
+    """An answer arrived that cannot be used; it was paid for all the same."""
+
+    retryable = True
+
+
+class AnswerTruncated(AnswerError):
+    """The answer was cut at the token limit. `final` after the one retry with a larger budget: then split."""
+
+    def __init__(self, message: str, final: bool = False) -> None:
+        super().__init__(message, final)
+        self.retryable = not final
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class AnswerEmpty(AnswerError):
+    """The answer has no content."""
+
+
+class AnswerMalformed(AnswerError):
+    """The answer is not what the schema asks for."""
+
+
+class StoreError(CombeeError):
+    """The store failed."""
+
+
+class StoreDenied(StoreError):
+    """The store refuses access."""
+
+
+class StoreUnavailable(StoreError):
+    """The store does not answer."""
+
+    retryable = True
+
+
+class RunError(CombeeError):
+    """A run cannot go on. `stage` and `item` name the place."""
+
+    def __init__(self, message: str, stage: str = "", item: str = "") -> None:
+        super().__init__(message, stage, item)
+        self.stage, self.item = stage, item
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RunHeld(RunError):
+    """Another live process holds the run; `str()` names it."""
+
+
+class RunStopped(RunError):
+    """The run is stopping: no new call is made, what is saved stays saved."""

@@ -1,0 +1,128 @@
+"""The ACE learner: builds the four prompts and parses their answers. Pure: no call, no I/O after `load_prompts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from combee_core import playbook_text
+from combee_core.learners.ace import layout, parsing, schemas
+from combee_core.learners.ace.apply import apply
+from combee_core.learners.prompts import PromptFile, load_prompt
+from combee_core.playbook import Playbook, Section
+from combee_core.ports import Applied, Question, Solution
+from combee_core.types import (
+    Delta,
+    Group,
+    Message,
+    Operation,
+    Prompt,
+    Reflection,
+    Sample,
+    Trajectory,
+    Update,
+    sha256,
+)
+
+PARSING_VERSION = 1
+"""Part of the fingerprint; raise it when an old answer would be parsed differently."""
+
+SECTIONS = (
+    "STRATEGIES & INSIGHTS",
+    "FORMULAS & CALCULATIONS",
+    "CODE SNIPPETS & TEMPLATES",
+    "COMMON MISTAKES TO AVOID",
+    "PROBLEM-SOLVING HEURISTICS",
+    "CONTEXT CLUES & INDICATORS",
+    "OTHERS",
+)
+
+_PLACEHOLDERS = {
+    "generator": frozenset({"playbook"}),
+    "reflector": frozenset({"playbook", "policy"}),
+    "reflector_no_truth": frozenset({"playbook", "policy"}),
+    "curator": frozenset({"playbook"}),
+    "merger": frozenset({"playbook"}),
+}
+
+
+def load_prompts(override: Path | None = None) -> dict[str, PromptFile]:
+    """The prompt files by role, checked. Raises `UsageError` naming file and line."""
+    home = Path(__file__).parent
+    return {role: load_prompt(role, allowed, home, override) for role, allowed in _PLACEHOLDERS.items()}
+
+
+@dataclass(frozen=True)
+class AceLearner:
+    """Implements `ports.Learner` with a `Playbook` as its state (Zhang et al., ACE; Combee, section 3)."""
+
+    prompts: Mapping[str, PromptFile]
+    name: str = "ace"
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the prompt texts, the answer schemas and the parsing version."""
+        texts = {role: prompt.text for role, prompt in self.prompts.items()}
+        answers = [schemas.GENERATOR, schemas.REFLECTOR, schemas.CURATOR, schemas.MERGER]
+        return sha256(PARSING_VERSION, texts, answers)[:16]
+
+    def empty(self) -> Playbook:
+        """A playbook with ACE's seven headings and no bullet."""
+        return Playbook(sections=tuple(Section(name=name) for name in SECTIONS))
+
+    def dump(self, state: Playbook) -> dict[str, Any]:
+        """JSON-able data."""
+        return state.model_dump(mode="json")
+
+    def load(self, data: Mapping[str, Any]) -> Playbook:
+        """The inverse of `dump`."""
+        return Playbook.model_validate(data)
+
+    def digest(self, state: Playbook) -> str:
+        """The playbook's content digest."""
+        return state.digest
+
+    def context(self, state: Playbook) -> str:
+        """The text form, with counters."""
+        return playbook_text.render(state)
+
+    def solve(self, state: Playbook, sample: Sample) -> Question[Solution]:
+        """The generator's question."""
+        prompt = self._prompt("generator", state, "rollout", sample.id, layout.problem(sample), schemas.GENERATOR)
+        return Question(prompt, parsing.solution)
+
+    def reflect(self, state: Playbook, trajectory: Trajectory) -> Question[Reflection]:
+        """The reflector's question; without an expected result it is a different prompt (ACE, no-ground-truth mode)."""
+        role = "reflector" if trajectory.outcome.source in ("ground_truth", "logged") else "reflector_no_truth"
+        prompt = self._prompt(
+            role, state, "reflect", trajectory.trace_id, layout.run(trajectory), schemas.REFLECTOR, trajectory.policy
+        )
+        return Question(prompt, lambda data: parsing.reflection(data, trajectory))
+
+    def curate(self, state: Playbook, group: Group) -> Question[Delta]:
+        """The curator's question about one group."""
+        prompt = self._prompt("curator", state, "curate", group.name, layout.group(group), schemas.CURATOR)
+        return Question(prompt, lambda data: parsing.curated(data, group, state))
+
+    def merge(self, state: Playbook, operations: Sequence[Operation]) -> Question[Delta]:
+        """The merger's question about the operations of all groups."""
+        prompt = self._prompt("merger", state, "merge", "merge", layout.proposals(operations), schemas.MERGER)
+        return Question(prompt, lambda data: parsing.merged(data, operations, state))
+
+    def apply(self, state: Playbook, update: Update, version: int) -> Applied[Playbook]:
+        """The playbook after the update; ids are given here, in order."""
+        return apply(state, update, version)
+
+    def _prompt(
+        self, role: str, state: Playbook, stage: str, item: str, last: str, schema: dict[str, Any], policy: str = ""
+    ) -> Prompt:
+        values = {"playbook": self.context(state), "policy": policy or "(not recorded)"}
+        system = Message(role="system", content=self.prompts[role].fill(values))
+        return Prompt(
+            stage=stage,
+            item=item,
+            messages=(system, Message(role="user", content=last)),
+            answer_schema=schema,
+        )

@@ -1,0 +1,97 @@
+"""A run's states → one published version. Idempotent: the same run publishes once, however often this is called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from combee_core.errors import StoreError, UsageError
+from combee_core.ports import Applied, Learner
+from combee_core.rebase import rebase
+from combee_core.records import Plan, State
+from combee_core.types import SetAside
+from combee_core.versions import Version, Versions
+
+_TRIES = 20
+
+
+def base_state(plan: Plan, versions: Versions, learner: Learner[Any]) -> Any:
+    """The learner's state that the plan started from."""
+    return learner.load(versions.get(plan.base_version).state) if plan.base_version else learner.empty()
+
+
+def publish(
+    plan: Plan, states: Sequence[State], versions: Versions, learner: Learner[Any], *, flow_run_id: str, model: str
+) -> tuple[Version | None, tuple[SetAside, ...]]:
+    """The version that holds what the run learned, and what a newer `latest` did not let it apply.
+
+    None while there is no version at all and nothing was learned. Content that is already there makes no new version.
+    Raises `StoreError` if other writers keep winning.
+    """
+    for _ in range(_TRIES):
+        latest = versions.latest()
+        done = _already(plan, versions)
+        if done:
+            return done, ()
+        applied = _on(latest, plan, states, versions, learner)
+        before = learner.digest(learner.load(latest.state) if latest else learner.empty())
+        if learner.digest(applied.state) == before:
+            return latest, applied.set_aside
+        draft = _draft(plan, latest, applied.state, learner).model_copy(
+            update={"flow_run_id": flow_run_id, "learned_by": _learned_by(latest, model)}
+        )
+        published = versions.publish(draft)
+        if published:
+            return published, applied.set_aside
+    raise StoreError(f"{versions.playbook}: latest.json in {versions.store.uri} moved {_TRIES} times in a row; run again")
+
+
+def _already(plan: Plan, versions: Versions) -> Version | None:
+    for version in versions.chain():
+        if version.version <= plan.base_version:
+            return None
+        if version.run == plan.key:
+            return version
+    return None
+
+
+def _on(
+    latest: Version | None, plan: Plan, states: Sequence[State], versions: Versions, learner: Learner[Any]
+) -> Applied[Any]:
+    """The last state as it is, or, if `latest` moved meanwhile, all updates applied again to it."""
+    number = latest.version if latest else 0
+    if number == plan.base_version:
+        last = states[-1].state if states else learner.dump(base_state(plan, versions, learner))
+        return Applied(learner.load(last))
+    own = [base_state(plan, versions, learner), *(learner.load(state.state) for state in states[:-1])]
+    base = learner.load(latest.state) if latest else learner.empty()
+    return rebase([state.update for state in states], own[: len(states)], base, learner=learner, version=number + 1)
+
+
+def _draft(plan: Plan, latest: Version | None, state: Any, learner: Learner[Any]) -> Version:
+    day, before = plan.request.source.day, latest.as_of if latest else None
+    number = latest.version if latest else 0
+    return Version(
+        playbook=plan.request.playbook,
+        version=number + 1,
+        parent=number,
+        digest=learner.digest(state),
+        learner=learner.name,
+        state=learner.dump(state),
+        run=plan.key,
+        as_of=max(filter(None, (day, before)), default=None),
+    )
+
+
+def _learned_by(latest: Version | None, model: str) -> tuple[str, ...]:
+    return tuple(sorted({*(latest.learned_by if latest else ()), model}))
+
+
+def refuse_mixing(latest: Version | None, model: str) -> None:
+    """Raise `UsageError` where the stand-in would write into a playbook that a real model has learned."""
+    real = [name for name in (latest.learned_by if latest else ()) if not name.startswith("simulated/")]
+    if latest and model.startswith("simulated/") and real:
+        raise UsageError(
+            f"playbook {latest.playbook} was learned by {real[0]}; the simulated stand-in would spoil it. "
+            "Name a model with --model, or another playbook with --playbook"
+        )

@@ -1,0 +1,155 @@
+"""A run in its store: found or made from a request, advanced batch by batch, finished once.
+
+    runs/<key>/plan.json · batch-0001.json · state-0001.json · … · result.json · owner · flow-runs/<id>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from combee_core.config import RunRequest
+from combee_core.errors import StoreError, UsageError
+from combee_core.ports import Store
+from combee_core.records import Batch, Item, Plan, RunResult, State
+from combee_core.types import Noun, Sample, Trajectory, Unread, sha256
+
+N = TypeVar("N", bound=Noun)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run's records. Each is written create-only: a second writer reads what the first one wrote."""
+
+    store: Store
+    key: str
+
+    def path(self, name: str) -> str:
+        """The key of one of its objects in the store."""
+        return f"runs/{self.key}/{name}"
+
+    def plan(self) -> Plan:
+        """The plan. Raises `StoreError` where there is none."""
+        found = self._read("plan.json", Plan)
+        if found is None:
+            raise StoreError(f"{self.store.uri} has no run {self.key}; is this the store that it was started with?")
+        return found
+
+    def batch(self, number: int) -> Batch | None:
+        """The batch's record, None before it starts."""
+        return self._read(_batch(number), Batch)
+
+    def start_batch(self, batch: Batch) -> Batch:
+        """Record the batch; if it was recorded before, that record stands."""
+        return self._create(_batch(batch.number), batch)
+
+    def state(self, number: int) -> State | None:
+        """The state after batch `number`, None until it is done."""
+        return self._read(_state(number), State)
+
+    def save_state(self, state: State) -> State:
+        """Record a finished batch."""
+        return self._create(_state(state.number), state)
+
+    def states(self) -> list[State]:
+        """The states of all finished batches, in order."""
+        found: list[State] = []
+        while state := self.state(len(found) + 1):
+            found.append(state)
+        return found
+
+    def result(self) -> RunResult | None:
+        """The recorded result of a finished run."""
+        return self._read("result.json", RunResult)
+
+    def finish(self, result: RunResult) -> RunResult:
+        """Record the result."""
+        return self._create("result.json", result)
+
+    def note_flow_run(self, flow_run_id: str) -> None:
+        """Remember that this flow run works on this plan."""
+        self.store.create(self.path(f"flow-runs/{flow_run_id}"), b"{}")
+        self.store.create(f"flow-runs/{flow_run_id}", self.key.encode())
+
+    def _read(self, name: str, kind: type[N]) -> N | None:
+        blob = self.store.read(self.path(name))
+        return kind.model_validate_json(blob.data) if blob else None
+
+    def _create(self, name: str, record: N) -> N:
+        if self.store.create(self.path(name), record.model_dump_json().encode()):
+            return record
+        found = self._read(name, type(record))
+        if found is None:
+            raise StoreError(f"{self.store.uri}/{self.path(name)} was refused as existing and then was not there")
+        return found
+
+
+def _batch(number: int) -> str:
+    return f"batch-{number:04d}.json"
+
+
+def _state(number: int) -> str:
+    return f"state-{number:04d}.json"
+
+
+def run_of(store: Store, flow_run_id: str) -> Run | None:
+    """The run that a flow run has worked on, if any."""
+    blob = store.read(f"flow-runs/{flow_run_id}")
+    return Run(store, blob.data.decode()) if blob else None
+
+
+def run_key(request: RunRequest, items: Sequence[Item], generation: int) -> str:
+    """Hash of playbook, source, settings: a day is known by its source and date, other input by its content."""
+    source = request.source
+    if source.day is not None:
+        what: object = [list(source.uris), source.day.isoformat(), source.timezone]
+    else:
+        what = sorted(item.digest for item in items)
+    reading = source.model_dump(mode="json", include={"kind", "limit", "ground_truth", "fields", "scorer"})
+    return sha256(request.playbook, what, reading, request.settings.identity(), generation)[:20]
+
+
+def find_or_plan(
+    store: Store, request: RunRequest, items: Sequence[Item], unread: Sequence[Unread], base: Callable[[], int]
+) -> Run:
+    """The run of this request: the newest that exists, or a new plan on version `base()`.
+
+    With `request.again`, a finished run is followed by a new one; an unfinished one is gone on with.
+    """
+    generation, run, found = 0, Run(store, run_key(request, items, 0)), False
+    while store.read(run.path("plan.json")):
+        found = True
+        following = Run(store, run_key(request, items, generation + 1))
+        if not store.read(following.path("plan.json")):
+            break
+        generation, run = generation + 1, following
+    if found and not (request.again and run.result()):
+        return run
+    if found:
+        run = Run(store, run_key(request, items, generation + 1))
+    plan = Plan(key=run.key, request=request, base_version=base(), items=tuple(items), unread=tuple(unread))
+    store.create(run.path("plan.json"), plan.model_dump_json().encode())
+    return run
+
+
+def next_batch(plan: Plan, number: int, found: Sequence[Trajectory] | Sequence[Sample]) -> Batch:
+    """Batch `number` (from 1) of the plan, cut from what the source holds now.
+
+    Raises `UsageError` naming a trace or sample that is gone or has another content than the plan says.
+    """
+    size = plan.request.settings.batch_size
+    wanted = plan.items[(number - 1) * size : number * size]
+    by_id = {(t.trace_id if isinstance(t, Trajectory) else t.id): t for t in found}
+    chosen = []
+    for item in wanted:
+        at_hand = by_id.get(item.id)
+        if at_hand is None or at_hand.digest != item.digest:
+            state = "is gone from" if at_hand is None else "has changed in"
+            raise UsageError(f"{item.id} {state} the source since run {plan.key} was planned; put it back, or use --again")
+        chosen.append(at_hand)
+    return Batch(
+        number=number,
+        trajectories=tuple(t for t in chosen if isinstance(t, Trajectory)),
+        samples=tuple(s for s in chosen if isinstance(s, Sample)),
+    )

@@ -1,0 +1,45 @@
+"""Simulated time: how long the calls of a run would have taken, computed from its records; nothing sleeps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from math import exp
+from types import MappingProxyType
+
+from combee_core.simulation.draws import Draws
+from combee_core.types import Receipt
+
+MEDIANS: Mapping[str, float] = MappingProxyType(
+    {"rollout": 0.0, "reflect": 24.0, "curate": 26.0, "merge": 26.0}
+)
+"""Seconds a call, after table 12 of the Combee paper (51 s for one trace in sequence, without rollouts)."""
+
+SIGMA = 0.5
+
+
+def delay(seed: int, stage: str, prompt_sha: str, attempt: int = 1) -> float:
+    """Seconds of one call, lognormal around its stage's median; 0 for a stage without one."""
+    median = MEDIANS.get(stage, 0.0)
+    return median * exp(SIGMA * Draws("delay", seed, stage, prompt_sha, attempt).normal()) if median else 0.0
+
+
+def minutes(iterations: Iterable[Iterable[Receipt]], seed: int = 0) -> float:
+    """Minutes of a run: over its iterations, slowest reflection + slowest curate call + slowest merge.
+
+    The stages of an iteration follow each other, the items of a stage run side by side without a limit, and
+    the calls of one item (a second attempt, the halves of a split) follow each other, so its receipts are
+    added.
+    """
+    return sum(_seconds(receipts, seed) for receipts in iterations) / 60
+
+
+def _seconds(receipts: Iterable[Receipt], seed: int) -> float:
+    items: dict[tuple[str, str], float] = defaultdict(float)
+    for receipt in receipts:
+        seconds = delay(seed, receipt.stage, receipt.prompt_sha, receipt.attempt)
+        items[receipt.stage, receipt.item] += seconds
+    slowest: dict[str, float] = defaultdict(float)
+    for (stage, _), seconds in items.items():
+        slowest[stage] = max(slowest[stage], seconds)
+    return sum(slowest.values())

@@ -1,0 +1,38 @@
+"""The simulated model behind the port, in process: no network, no waiting, no cost."""
+
+from __future__ import annotations
+
+from combee_core.simulation.overload import DEFAULT_MODEL, curve_of
+from combee_core.simulation.responder import answer_text
+from combee_core.types import Completion, Request, Usage
+
+_BYTES_PER_TOKEN = 4
+
+
+def tokens(text: str) -> int:
+    """An estimate of tokens: a quarter of the UTF-8 bytes, rounded up."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+
+class SimulatedModel:
+    """Answers any prompt of the pipeline; raises `UsageError` for a name that is not a simulated model's."""
+
+    def __init__(self, name: str = DEFAULT_MODEL) -> None:
+        self._name = name
+        self._curve = curve_of(name)
+
+    @property
+    def name(self) -> str:
+        """`simulated/overload` or another of `MODELS`."""
+        return self._name
+
+    @property
+    def context_tokens(self) -> int | None:
+        """No limit is known."""
+        return None
+
+    async def complete(self, request: Request) -> Completion:
+        """The answer; the same for the same messages and seed, in whatever order they are asked."""
+        text = answer_text(request.prompt.messages, request.seed, self._curve)
+        usage = Usage(input_tokens=tokens(request.prompt.text), output_tokens=tokens(text), cost=0.0)
+        return Completion(text=text, usage=usage, model=self._name)

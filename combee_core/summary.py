@@ -1,0 +1,127 @@
+"""A run in Markdown: what changed in the playbook and why, what became of every trace, what it cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from combee_core.diff import Diff
+from combee_core.ledger import STAGES
+from combee_core.playbook import Bullet
+from combee_core.records import Amounts, RunResult, State
+from combee_core.types import OperationFate, SetAside
+
+_SHOWN = 60
+
+
+def cell(text: str) -> str:
+    """Text that is safe inside a Markdown table: nothing in it is read as a table, as HTML or as a link."""
+    for mark in "\\`*_[]|":
+        text = text.replace(mark, "\\" + mark)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    lines += [f"| {' | '.join(cell(str(value)) for value in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -> str:
+    """The summary of a finished run."""
+    version = f"version {result.version}" if result.version else "no version yet"
+    parts = [f"# {cell(result.playbook)}: {version}", _figures(result)]
+    if result.simulated:
+        parts.append("**Simulated**: the answers come from the offline stand-in, not from a model.")
+    if difference.is_empty:
+        parts.append("Nothing changed in the playbook.")
+    parts += [
+        _section("New bullets", ("bullet", "text", "learned from"), map(_bullet_row, difference.added)),
+        _section(
+            "Rewritten",
+            ("bullet", "before", "after", "learned from"),
+            ((c.after.id, c.before.text, c.after.text, _sources(c.after)) for c in difference.rewritten),
+        ),
+        _section(
+            "Counters and evidence",
+            ("bullet", "helpful", "harmful", "sources"),
+            (
+                (
+                    c.after.id,
+                    f"{c.before.helpful} → {c.after.helpful}",
+                    f"{c.before.harmful} → {c.after.harmful}",
+                    f"{len(c.before.sources)} → {len(c.after.sources)}",
+                )
+                for c in difference.counted
+            ),
+        ),
+        _section("Removed", ("bullet", "text"), ((b.id, b.text) for b in difference.removed)),
+        _merges([fate for state in states for fate in state.update.fates]),
+        _set_aside(result.set_aside),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _figures(result: RunResult) -> str:
+    digest = (result.digest or "")[:12]
+    return f"Digest `{digest}`, flow run `{result.flow_run_id}`. {cell(result.note)}".strip()
+
+
+def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    listed = list(rows)
+    if not listed:
+        return ""
+    more = f"\n\n… and {len(listed) - _SHOWN} more." if len(listed) > _SHOWN else ""
+    return f"## {title} ({len(listed)})\n\n{table(head, listed[:_SHOWN])}{more}"
+
+
+def _bullet_row(bullet: Bullet) -> tuple[str, str, str]:
+    return bullet.id, bullet.text, _sources(bullet)
+
+
+def _sources(bullet: Bullet) -> str:
+    return ", ".join(bullet.sources)
+
+
+def _merges(fates: Sequence[OperationFate]) -> str:
+    if not fates:
+        return ""
+    counts = Counter(fate.fate for fate in fates)
+    survived = (counts["kept"] + counts["merged"]) / len(fates)
+    line = ", ".join(f"{counts[name]} {name}" for name in ("kept", "merged", "dropped"))
+    dropped = [(fate.text, fate.origin, fate.because) for fate in fates if fate.fate == "dropped"]
+    head = f"## The merge\n\n{len(fates)} operations entered: {line} ({survived:.0%} survived)."
+    listed = _section("Dropped by the merge", ("operation", "from", "because"), dropped)
+    return f"{head}\n\n{listed}".strip()
+
+
+def _set_aside(items: Sequence[SetAside]) -> str:
+    return _section("Set aside", ("what", "why", "where"), ((i.what, i.reason, i.where) for i in items))
+
+
+def accounting(result: RunResult) -> list[dict[str, object]]:
+    """The accounting as rows of fate and number."""
+    counts: dict[str, int] = result.accounting.model_dump()
+    return [{"fate": name, "traces": number} for name, number in counts.items()]
+
+
+def unlearned(result: RunResult) -> list[dict[str, object]]:
+    """Every trace that was skipped, refused, failed or deferred, with the reason."""
+    named = (fate for fate in result.fates if fate.fate not in ("learned", "nothing"))
+    return [{"trace": f.trace_id, "fate": f.fate, "why": f.reason} for f in named]
+
+
+def spent(result: RunResult) -> str:
+    """Calls, tokens and money."""
+    rows = [(stage, result.model_calls.get(stage, 0)) for stage in STAGES]
+    amounts = [("tokens", *_amount(result.tokens)), ("cost, US dollars", *_amount(result.cost))]
+    return f"{table(('stage', 'model calls'), rows)}\n\n{table(('', 'this run', 'in all'), amounts)}\n"
+
+
+def _amount(amounts: Amounts) -> tuple[str, str]:
+    least = "at least " if amounts.at_least else ""
+    return (
+        "unknown" if amounts.this_run is None else f"{least}{amounts.this_run:g}",
+        "unknown" if amounts.total is None else f"{least}{amounts.total:g}",
+    )

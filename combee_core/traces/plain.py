@@ -1,0 +1,105 @@
+"""Plain rows, one JSON object a line: `{"id", "input", "output", "score", "feedback"}`, or mapped names.
+
+A field map tells another program's fields: `{"input": "question", "score": "eval.reward"}`. A dotted path
+walks into objects and, by number, into lists. Names that are not in the map stand for themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from combee_core.errors import UsageError
+from combee_core.ports import ReadOptions, TraceReader
+from combee_core.traces.jsonl import Row, records, unread
+from combee_core.traces.values import clip, logged_outcome, to_id, to_metadata, to_text, to_time
+from combee_core.types import Step, TraceFile, Trajectory, Unread, sha256
+
+NAMES = ("id", "input", "output", "score", "label", "feedback", "time", "policy", "metadata")
+_EXAMPLE = '{"input": "question", "output": "answer", "score": "eval.reward"}'
+
+
+class Plain:
+    """Reads plain rows; asked last, because any JSON object a line could be meant."""
+
+    name: ClassVar[str] = "plain"
+    fallback: ClassVar[bool] = True
+
+    def recognises(self, file: TraceFile) -> bool:
+        """True if any line is a JSON object; only `read` knows the fields that are looked for."""
+        return any(isinstance(item, Row) for item in records(file.data, file.uri))
+
+    def read(self, file: TraceFile, options: ReadOptions) -> Iterator[Trajectory | Unread]:
+        """Each row as one run. A file in which no row has input and output is of an unknown format."""
+        fields = options.fields or {}
+        items = list(records(file.data, file.uri))
+        found = [item for item in items if isinstance(item, Row)]
+        if not any(_fits(row.value, fields) for row in found):
+            keys = clip(", ".join(found[0].value) if found else "", 120)
+            reason = f"unknown format: no input and output among {keys}; a field map may name them"
+            yield Unread(where=file.uri, reason=reason)
+            return
+        for item in items:
+            yield item if isinstance(item, Unread) else _run(item, fields)
+
+
+READER: TraceReader = Plain()
+
+
+def read_fields(data: bytes, where: str) -> dict[str, str]:
+    """A field map from JSON: our names to paths in a row. Raises UsageError for anything else."""
+    try:
+        given = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: not JSON ({error}); a field map looks like {_EXAMPLE}") from error
+    if not isinstance(given, dict) or not all(isinstance(path, str) and path for path in given.values()):
+        raise UsageError(f"{where}: a field map is one object of names to paths, like {_EXAMPLE}")
+    if unknown := sorted(set(given) - set(NAMES)):
+        raise UsageError(f"{where}: unknown name {unknown[0]!r}; the names are {', '.join(NAMES)}")
+    return given
+
+
+def _run(row: Row, fields: Mapping[str, str]) -> Trajectory | Unread:
+    given = row.value
+    trace_id = to_id(_get(given, fields, "id")) or f"row-{sha256(given)[:12]}"
+    task, output = _get(given, fields, "input"), _get(given, fields, "output")
+    if task is None:
+        return unread(row.where, f"no {fields.get('input', 'input')} in this row", given, trace_id)
+    steps = () if output is None else (Step(role="assistant", text=to_text(output)),)
+    return Trajectory(
+        trace_id=trace_id,
+        task=to_text(task),
+        policy=to_text(_get(given, fields, "policy")),
+        steps=steps,
+        outcome=logged_outcome(lambda name: _get(given, fields, name), steps),
+        when=to_time(_get(given, fields, "time")),
+        source=row.where,
+        metadata=to_metadata(_get(given, fields, "metadata")),
+    )
+
+
+def _fits(row: dict[str, Any], fields: Mapping[str, str]) -> bool:
+    return all(_get(row, fields, name) is not None for name in ("input", "output"))
+
+
+def _get(row: dict[str, Any], fields: Mapping[str, str], name: str) -> Any:
+    """The value of our field in a row; None where it is not there."""
+    if name in fields:
+        return _at(row, fields[name])
+    if name == "time":
+        return row.get("time", row.get("timestamp", row.get("created")))
+    return row.get(name)
+
+
+def _at(value: Any, path: str) -> Any:
+    if isinstance(value, dict) and path in value:
+        return value[path]
+    for part in path.split("."):
+        if isinstance(value, list) and part.isascii() and part.isdigit() and int(part) < len(value):
+            value = value[int(part)]
+        elif isinstance(value, dict):
+            value = value.get(part)
+        else:
+            return None
+    return value

@@ -1,0 +1,355 @@
+"""The nouns that flow through the pipeline: all frozen, all plain data.
+
+    TraceFile ─▶ Trajectory ─▶ Reflection ─▶ Group ─▶ Delta ─▶ Update ─▶ (a new state)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Noun(BaseModel):
+    """Base of every record: frozen, unknown fields refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def sha256(*parts: Any) -> str:
+    """Hex digest of JSON-able parts, equal in every process."""
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def estimate(text: str) -> int:
+    """Tokens in `text`, estimated: UTF-8 bytes divided by four, rounded up."""
+    return -(-len(text.encode("utf-8", "replace")) // 4)
+
+
+class TraceFile(Noun):
+    """One file or object as the agent's logger left it."""
+
+    uri: str
+    data: bytes
+    modified: datetime
+
+
+class ToolCall(Noun):
+    """One call that the agent made; `arguments` is the text as logged (usually JSON)."""
+
+    name: str
+    arguments: str = "{}"
+    id: str = ""
+
+
+class Step(Noun):
+    """One message of a run. `name` is the tool of a tool result."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    name: str = ""
+
+
+class Outcome(Noun):
+    """How a run ended. `score` None means that nobody scored it, which is not 0.
+
+    `source` says where the feedback came from: "ground_truth" (compared with what was expected),
+    "reward" (a number alone), "logged" (text found in the trace) or "none".
+    """
+
+    score: float | None = None
+    label: str = ""
+    feedback: str = ""
+    status: Literal["finished", "error", "no_agent_activity"] = "finished"
+    source: Literal["ground_truth", "reward", "logged", "none"] = "none"
+
+
+class Trajectory(Noun):
+    """One normalised run with its outcome.
+
+    `policy` is the agent's system message, kept apart because many runs share it. `metadata` is for
+    people and is shown to no model. `cited` are the bullet ids that the agent said it used.
+    """
+
+    trace_id: str
+    task: str
+    policy: str = ""
+    steps: tuple[Step, ...] = ()
+    outcome: Outcome = Outcome()
+    cited: tuple[str, ...] = ()
+    when: datetime | None = None
+    source: str = ""
+    metadata: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """Content hash: what a model may see of the run, without where or when it was found."""
+        return sha256(self.model_dump(mode="json", exclude={"when", "source", "metadata"}))
+
+
+class Unread(Noun):
+    """A file, line or run that could not become a trajectory, and why."""
+
+    where: str
+    reason: str
+    trace_id: str = ""
+
+
+class Sample(Noun):
+    """A problem to solve, with its expected answer when there is one."""
+
+    id: str
+    context: str
+    target: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """Content hash of the problem and its answer."""
+        return sha256(self.context, self.target)
+
+
+class SetAside(Noun):
+    """Something that was not used, with the reason: nothing is dropped in silence."""
+
+    what: str
+    reason: str
+    where: str = ""
+
+
+class BulletTag(Noun):
+    """The reflector's verdict on one bullet that the agent used."""
+
+    bullet_id: str
+    tag: Literal["helpful", "harmful", "neutral"]
+
+
+class Reflection(Noun):
+    """What one trajectory taught. An empty `key_insight` means that it taught nothing."""
+
+    trace_id: str
+    key_insight: str = ""
+    reasoning: str = ""
+    error_identification: str = ""
+    root_cause_analysis: str = ""
+    correct_approach: str = ""
+    tags: tuple[BulletTag, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
+    outcome: Outcome = Outcome()
+
+    @property
+    def is_nothing(self) -> bool:
+        """True when it carries no insight and so enters no group."""
+        return not self.key_insight.strip()
+
+
+class Group(Noun):
+    """The reflections that one curator call reads; `number` counts from 1. A copy may appear twice."""
+
+    number: int
+    of: int
+    entries: tuple[Reflection, ...]
+
+    @property
+    def name(self) -> str:
+        """`curate-g03`, as it is called in the UI, in logs and in errors."""
+        return f"curate-g{self.number:02d}"
+
+
+class OperationKind(StrEnum):
+    """What an operation does to the playbook."""
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    MERGE = "MERGE"
+    REMOVE = "REMOVE"
+
+
+class Operation(Noun):
+    """One proposed change. `sources` are trace ids, set by code; `inferred` marks ids that no model named.
+
+    `seen` are the texts that `bullet_ids` had when the change was proposed, so that a bullet which has changed
+    since is not overwritten. `origin` is the call that proposed it.
+    """
+
+    kind: OperationKind
+    text: str = ""
+    section: str = ""
+    bullet_ids: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    inferred: bool = False
+    origin: str = ""
+
+
+class OperationFate(Noun):
+    """What a merge did with one operation that entered it."""
+
+    text: str
+    origin: str
+    fate: Literal["kept", "merged", "dropped"]
+    because: str = ""
+
+
+class Delta(Noun):
+    """What one curator or merger call proposes. `fates` has one entry for each operation that entered a merge."""
+
+    operations: tuple[Operation, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
+    fates: tuple[OperationFate, ...] = ()
+
+
+class Vote(Noun):
+    """One trace's verdict on one bullet; counted once, whatever the number of copies."""
+
+    trace_id: str
+    bullet_id: str
+    tag: Literal["helpful", "harmful"]
+
+
+class Update(Noun):
+    """What one batch changes: the merged operations and the votes, ready to be applied to a state."""
+
+    operations: tuple[Operation, ...] = ()
+    votes: tuple[Vote, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
+    fates: tuple[OperationFate, ...] = ()
+
+
+class Message(Noun):
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Prompt(Noun):
+    """Everything that a model is told in one call, and the JSON schema of the answer.
+
+    The first message is the prefix that calls of one stage share; the last begins with the stage line.
+    """
+
+    stage: str
+    item: str
+    messages: tuple[Message, ...]
+    answer_schema: dict[str, Any]
+
+    @property
+    def sha(self) -> str:
+        """Hash of what the model sees."""
+        return sha256([m.model_dump() for m in self.messages], self.answer_schema)
+
+    @property
+    def text(self) -> str:
+        """All messages as one text, for counting."""
+        return "\n\n".join(m.content for m in self.messages)
+
+
+class Usage(Noun):
+    """Tokens and money of a call. None is unknown, which is not 0."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+
+
+class Request(Noun):
+    """One call to a model. `seed` already holds the attempt, so that a retry may draw anew."""
+
+    prompt: Prompt
+    max_output_tokens: int
+    temperature: float = 0.0
+    seed: int = 0
+    timeout: float = 300.0
+
+
+class Completion(Noun):
+    """A model's raw answer, before anyone reads it.
+
+    `finish` is "stop", "length", "content_filter" or what the provider said; `refusal` and `reasoning`
+    are the provider's separate fields; `model` is the name that answered.
+    """
+
+    text: str | None
+    finish: str = "stop"
+    refusal: str | None = None
+    reasoning: str | None = None
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class Receipt(Noun):
+    """One paid call: who asked, which attempt, what it cost, and which run paid."""
+
+    stage: str
+    item: str
+    prompt_sha: str
+    attempt: int
+    accepted: bool
+    model: str
+    usage: Usage = Usage()
+    run: str = ""
+
+
+Fate = Literal["insight", "nothing", "skipped", "refused", "failed"]
+
+
+class Reflected(Noun):
+    """The reflect stage's result for one trace; exactly one a trace."""
+
+    trace_id: str
+    fate: Fate
+    reflection: Reflection | None = None
+    reason: str = ""
+    receipts: tuple[Receipt, ...] = ()
+
+
+class Curated(Noun):
+    """The curate stage's result for one group; `refused` are traces that the model would not read."""
+
+    group: int
+    delta: Delta
+    refused: tuple[str, ...] = ()
+    receipts: tuple[Receipt, ...] = ()
+
+
+class Merged(Noun):
+    """The merge stage's result for one batch."""
+
+    delta: Delta
+    receipts: tuple[Receipt, ...] = ()
+
+
+class RolledOut(Noun):
+    """The rollout stage's result for one sample."""
+
+    sample_id: str
+    trajectory: Trajectory | None = None
+    reason: str = ""
+    receipts: tuple[Receipt, ...] = ()
+
+
+class Accounting(Noun):
+    """What became of every trace: exactly one of six fates each, adding up to `in`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+    total: int = Field(default=0, alias="in")
+    learned: int = 0
+    nothing: int = 0
+    skipped: int = 0
+    refused: int = 0
+    failed: int = 0
+    deferred: int = 0
+
+    @property
+    def balances(self) -> bool:
+        """True when every trace has a fate."""
+        parts = (self.learned, self.nothing, self.skipped, self.refused, self.failed, self.deferred)
+        return sum(parts) == self.total

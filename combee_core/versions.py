@@ -1,0 +1,105 @@
+"""Playbook versions in a store: immutable objects and one pointer, moved by compare-and-swap."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from hashlib import sha256
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from combee_core.errors import StoreError, UsageError
+from combee_core.ports import Store
+from combee_core.types import Noun
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Version(Noun):
+    """One published version. `learned_by` lists the models behind it and its ancestors; an import adds none."""
+
+    playbook: str
+    version: int
+    parent: int
+    digest: str
+    learner: str
+    state: dict[str, Any]
+    run: str = ""
+    flow_run_id: str = ""
+    learned_by: tuple[str, ...] = ()
+    as_of: date | None = None
+    origin: str = "learned"
+    note: str = ""
+    previous: str | None = None
+
+
+class Pointer(Noun):
+    """`latest.json`. The fresh `writer_id` makes every body, and so every ETag, unique."""
+
+    version: int
+    key: str
+    sha256: str
+    writer_id: str
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The versions of one playbook."""
+
+    store: Store
+    playbook: str
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.playbook):
+            raise UsageError(f"{self.playbook!r} is no playbook name: use letters, digits, dots, dashes, underscores")
+
+    @property
+    def _home(self) -> str:
+        return f"playbooks/{self.playbook}"
+
+    def latest(self) -> Version | None:
+        """The newest version, its hash checked; None before the first. Raises `StoreError` if it does not match."""
+        pointer, _ = self._pointer()
+        return self._load(pointer.key, pointer.sha256) if pointer else None
+
+    def get(self, number: int) -> Version:
+        """That version on the chain that ends in `latest`. Raises `UsageError` where there is none."""
+        for version in self.chain():
+            if version.version == number:
+                return version
+        raise UsageError(f"playbook {self.playbook} has no version {number} in {self.store.uri}")
+
+    def chain(self) -> Iterator[Version]:
+        """From `latest` back to the first version."""
+        version = self.latest()
+        while version is not None:
+            yield version
+            version = self._load(version.previous) if version.previous else None
+
+    def publish(self, draft: Version) -> Version | None:
+        """Write `draft` and move `latest` to it from its parent; None if `latest` is not the parent any more."""
+        pointer, tag = self._pointer()
+        if (pointer.version if pointer else 0) != draft.parent:
+            return None
+        version = draft.model_copy(update={"previous": pointer.key if pointer else None})
+        data = version.model_dump_json().encode()
+        digest = sha256(data).hexdigest()
+        key = f"{self._home}/versions/{version.version:08d}-{digest[:12]}.json"
+        if not self.store.create(key, data):
+            raise StoreError(f"{self.store.uri}/{key} holds something else than its name says; move it away")
+        moved = Pointer(version=version.version, key=key, sha256=digest, writer_id=uuid.uuid4().hex)
+        won = self.store.replace(f"{self._home}/latest.json", moved.model_dump_json().encode(), tag)
+        return version if won else None
+
+    def _pointer(self) -> tuple[Pointer | None, str | None]:
+        blob = self.store.read(f"{self._home}/latest.json")
+        return (Pointer.model_validate_json(blob.data), blob.tag) if blob else (None, None)
+
+    def _load(self, key: str, digest: str | None = None) -> Version:
+        blob = self.store.read(key)
+        if blob is None or (digest and sha256(blob.data).hexdigest() != digest):
+            state = "is missing" if blob is None else "does not have the hash that latest.json names"
+            raise StoreError(f"{self.store.uri}/{key} {state}; restore it from a copy of the store")
+        return Version.model_validate_json(blob.data)

@@ -1,0 +1,129 @@
+"""What a top flow does before and after its batches: find the plan, hold it, publish, record the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+
+from prefect.runtime import flow_run
+
+from combee_core import backlog, outcome
+from combee_core.adapters.inputs import Input, load_input
+from combee_core.adapters.stores import open_store
+from combee_core.adapters.workshop import Place, Workshop, open_workshop
+from combee_core.config import RunRequest, Source
+from combee_core.errors import CombeeError, RunError
+from combee_core.publish import publish, refuse_mixing
+from combee_core.records import Failure, RunResult
+from combee_core.runs import Run, find_or_plan, next_batch, run_of
+from combee_core.types import Noun
+from combee_core.versions import Versions
+from tasks import crashed, report
+from tasks.preflight import preflight
+from tasks.results import register
+
+
+class Opened(Noun):
+    """A run that is ready to be worked on."""
+
+    place: Place
+    results: str
+    done: bool = False
+
+
+def top_id() -> str:
+    """Id of the flow run that a person sees on top."""
+    return str(flow_run.root_flow_run_id or flow_run.id)
+
+
+def open_run(request: RunRequest) -> Opened:
+    """Find this request's run or plan it, and remember which flow run works on it.
+
+    A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
+    """
+    store = open_store(request.store)
+    results = register(store.uri)
+    run = run_of(store, top_id()) or _plan(request)
+    run.note_flow_run(top_id())
+    place = Place(store=store.uri, run=run.key)
+    return Opened(place=place, results=results, done=run.result() is not None)
+
+
+def _plan(request: RunRequest) -> Run:
+    store = open_store(request.store)
+    latest = Versions(store, request.playbook).latest()
+    refuse_mixing(latest, request.settings.model.model)
+    found = read_input(request.source)
+    return find_or_plan(store, request, found.items, found.unread, lambda: latest.version if latest else 0)
+
+
+@lru_cache(maxsize=1)
+def read_input(source: Source) -> Input:
+    """The source's runs or samples, read once a process."""
+    return load_input(source)
+
+
+@contextmanager
+def held(opened: Opened) -> Iterator[Workshop]:
+    """Hold the run; on an error record what became of its traces and raise it as it is.
+
+    Raises `RunHeld` naming the run's live owner.
+    """
+    shop = open_workshop(opened.place)
+    with ExitStack() as stack:
+        stack.enter_context(shop.store.lease(shop.run.path("owner"), f"flow run {top_id()}"))
+        crashed.mark_others(shop, top_id())
+        preflight(shop)
+        try:
+            yield shop
+        except CombeeError as error:
+            result = failed_result(shop, error)
+            backlog.file(shop.store, result.playbook, shop.run.key, result.fates)
+            report.accounting(result)
+            raise
+
+
+def failed_result(shop: Workshop, error: BaseException) -> RunResult:
+    """The result of a run that ended in `error`."""
+    place = (error.stage, error.item) if isinstance(error, RunError) else ("", "")
+    failure = Failure(stage=place[0], item=place[1], message=str(error))
+    return outcome.failed(shop.plan, shop.run.states(), failure, shop.client.ledger)
+
+
+def remaining(shop: Workshop) -> Iterator[Place]:
+    """The batches that are still to be done, each recorded before it is handed out."""
+    done = len(shop.run.states())
+    for number in range(done + 1, shop.plan.batch_count + 1):
+        if shop.run.batch(number) is None:
+            found = read_input(shop.plan.request.source)
+            shop.run.start_batch(next_batch(shop.plan, number, found.everything))
+        yield Place(store=shop.store.uri, run=shop.run.key, number=number)
+
+
+def finish(shop: Workshop) -> RunResult:
+    """Publish, record the result, say what changed."""
+    states = shop.run.states()
+    model = "simulated/" if _simulated(shop) else shop.settings.model.model
+    version, set_aside = publish(
+        shop.plan, states, shop.versions, shop.learner, flow_run_id=top_id(), model=model
+    )
+    empty = shop.learner.digest(shop.learner.empty())
+    result = outcome.finished(shop.plan, states, version, empty, set_aside, shop.client.ledger)
+    result = result.model_copy(update={"flow_run_id": top_id()})
+    backlog.file(shop.store, result.playbook, shop.run.key, result.fates)
+    report.finished(shop, result)
+    return shop.run.finish(result)
+
+
+def _simulated(shop: Workshop) -> bool:
+    models = {receipt.model for state in shop.run.states() for receipt in state.receipts}
+    return any(model.startswith("simulated/") for model in models)
+
+
+def recorded(opened: Opened) -> RunResult:
+    """The result of a finished run, with nothing asked and nothing spent."""
+    result = open_workshop(opened.place).run.result()
+    if result is None:
+        raise RunError(f"run {opened.place.run} has no result yet")
+    return outcome.replayed(result)

@@ -1,0 +1,30 @@
+"""Artifacts: what people look at in the UI after a night."""
+
+from __future__ import annotations
+
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+
+from combee_core import summary
+from combee_core.adapters.workshop import Workshop
+from combee_core.diff import diff
+from combee_core.playbook import Playbook
+from combee_core.records import RunResult
+
+
+def finished(shop: Workshop, result: RunResult) -> None:
+    """The summary of what changed and why, the accounting, the cost."""
+    before, after = shop.state_before(1), shop.versions.latest()
+    state = shop.learner.load(after.state) if after else shop.learner.empty()
+    if isinstance(before, Playbook) and isinstance(state, Playbook):
+        text = summary.what_changed(result, diff(before, state), shop.run.states())
+        create_markdown_artifact(markdown=text, key="playbook-changes", description="What was learned, and from what")
+    accounting(result)
+
+
+def accounting(result: RunResult) -> None:
+    """What became of every trace, and what was spent."""
+    create_table_artifact(table=summary.accounting(result), key="accounting", description="Every trace, once")
+    rest = summary.unlearned(result)
+    if rest:
+        create_table_artifact(table=rest, key="not-learned", description="Traces that taught nothing, and why")
+    create_markdown_artifact(markdown=summary.spent(result), key="cost", description="Calls, tokens, money")

