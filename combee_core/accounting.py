@@ -29,7 +29,9 @@ def _fate(result: Reflected, read: set[str], refused: set[str]) -> TraceFate:
     if result.trace_id in read:
         return TraceFate(trace_id=result.trace_id, fate="learned")
     reason = "refused by the curator" if result.trace_id in refused else "its group was not curated"
-    return TraceFate(trace_id=result.trace_id, fate="refused" if result.trace_id in refused else "deferred", reason=reason)
+    return TraceFate(
+        trace_id=result.trace_id, fate="refused" if result.trace_id in refused else "deferred", reason=reason
+    )
 
 
 def unsolved(rolled: Iterable[RolledOut]) -> tuple[TraceFate, ...]:

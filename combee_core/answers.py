@@ -189,9 +189,7 @@ def _one_of(values: list[Any], text: str) -> Any:
     if all(isinstance(answer, dict) and isinstance(answer.get("operations"), list) for answer in answers):
         joined = {key: item for answer in answers for key, item in answer.items()}
         return joined | {"operations": [one for answer in answers for one in answer["operations"]]}
-    raise AnswerMalformed(
-        f"the answer holds {len(answers)} different JSON values and none is picked; {_start(text)}"
-    )
+    raise AnswerMalformed(f"the answer holds {len(answers)} different JSON values and none is picked; {_start(text)}")
 
 
 def _could_answer(value: Any) -> bool:

@@ -2,23 +2,66 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Any
 
 from combee_core.ports import Store
-from combee_core.records import TraceFate
-from combee_core.types import sha256
+from combee_core.records import Plan
+from combee_core.saving import read_record, write_record
+from combee_core.types import Noun, sha256
 
 FILED = ("refused", "failed", "deferred")
 
 
-def file(store: Store, playbook: str, run: str, fates: Iterable[TraceFate]) -> None:
-    """Write an entry for each trace that was refused, failed or deferred; take out those that the run has settled."""
+class Entry(Noun):
+    """One filed trace: its id and content hash, what became of it, and in which run."""
+
+    trace_id: str
+    digest: str
+    fate: str
+    reason: str
+    run: str
+
+
+def file(store: Store, plan: Plan, *rest: Any) -> None:  # TEMPORARY
+    """Write an entry for each trace that was refused, failed or deferred; take out those that the run has settled.
+
+    Entries are found by content: another night's trace of the same id is another trace.
+    """
+    fates = rest[-1]  # TEMPORARY
+    if len(rest) == 2:  # TEMPORARY
+        from combee_core.runs import Run
+
+        plan = Run(store, rest[0]).plan()
+    folder = _folder(plan.request.playbook)
+    digests = {item.id: item.digest for item in plan.items}
+    there = set(store.list(folder))
     for fate in fates:
-        key = f"backlog/{playbook}/{sha256(fate.trace_id)[:24]}.json"
-        entry = json.dumps({**fate.model_dump(), "run": run}, ensure_ascii=False).encode()
-        blob = store.read(key)
+        if fate.trace_id not in digests:
+            continue
+        entry = Entry(**fate.model_dump(), digest=digests[fate.trace_id], run=plan.key)
+        key = f"{folder}{sha256(entry.trace_id, entry.digest)[:24]}.json"
         if fate.fate in FILED:
-            store.replace(key, entry, blob.tag if blob else None)
-        elif blob:
+            _put(store, key, write_record(entry))
+        elif key in there:
             store.delete(key)
+
+
+def entries(store: Store, playbook: str) -> Iterator[Entry]:
+    """Everything that is filed for a playbook; what cannot be read is left out."""
+    for key in store.list(_folder(playbook)):
+        blob = store.read(key)
+        entry = read_record(Entry, blob.data) if blob else None
+        if entry:
+            yield entry
+
+
+def _put(store: Store, key: str, data: bytes) -> None:
+    while not store.create(key, data):
+        blob = store.read(key)
+        if blob and store.replace(key, data, blob.tag):
+            return
+
+
+def _folder(playbook: str) -> str:
+    return f"backlog/{playbook}/"

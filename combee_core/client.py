@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from combee_core.answers import read_answer
 from combee_core.config import ModelSettings
 from combee_core.errors import (
     AnswerError,
     AnswerTruncated,
+    CombeeError,
     ModelBusy,
     ModelRefused,
     ModelTooLarge,
@@ -26,13 +28,13 @@ from combee_core.types import Completion, Prompt, Receipt, Request, estimate, sh
 
 T = TypeVar("T")
 
-_TRUNCATED = "AnswerTruncated"
-_REFUSED = "ModelRefused"
+_JITTER = 0.25
+_LONGEST_PAUSE = 60.0
 
 
 @dataclass(frozen=True)
 class Answered(Generic[T]):
-    """A parsed answer and the receipts of all calls that it took, rejected ones included."""
+    """A parsed answer and the receipts of the calls that its prompt took, rejected ones included."""
 
     value: T
     receipts: tuple[Receipt, ...]
@@ -40,9 +42,11 @@ class Answered(Generic[T]):
 
 @dataclass
 class Client:
-    """Asks questions of a model for one learner version.
+    """Asks questions of a model for one learner version, on one event loop.
 
-    `sleep` and `rng` are arguments so that tests need no clock. `stage_version` is the learner's fingerprint.
+    `stage_version` is the learner's fingerprint. `sleep` and `rng` are arguments so that tests need no clock.
+    The greatest number of requests for one prompt is (retries + 1) × (waits + 1), where the retries are the
+    caller's: this client waits out 429 and 529 and repeats nothing else.
     """
 
     model: LanguageModel
@@ -50,31 +54,41 @@ class Client:
     settings: ModelSettings
     stage_version: str
     seed: int = 0
-    ledger: Ledger = field(default_factory=Ledger)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     rng: random.Random = field(default_factory=random.Random)
+    ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
+        self.ledger = Ledger(self.answers.store)
         self._slots = asyncio.Semaphore(self.settings.concurrency)
-        self._stop: Exception | None = None
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._stopped: CombeeError | None = None
+
+    def begin(self, run: str) -> None:
+        """Start an invocation of `run`: its counters stand at zero, and a stop of an earlier one is over."""
+        self.ledger.begin(run)
+        self._stopped = None
 
     def stop(self, reason: str) -> None:
-        """Refuse every new call; calls in flight finish and are saved."""
-        self._stop = RunStopped(reason)
+        """Refuse every new call with `RunStopped`; calls in flight finish and are saved."""
+        self._stopped = RunStopped(reason)
 
-    async def ask(self, question: Question[T], run: str) -> Answered[T]:
+    async def ask(self, question: Question[T], run: str, *, wide: bool = False) -> Answered[T]:
         """The parsed answer, from the store if it was ever accepted, else from one call.
 
-        Raises the leaves of `ModelError` and `AnswerError`. A rejected answer is counted in the store and raised: the
-        caller's retry asks with the next attempt. Truncation gets one retry with twice the budget, then is `final`.
+        Raises the leaves of `ModelError` and `AnswerError`. A rejected answer is counted in the store and raised:
+        the caller's retry asks with the next attempt. Truncation gets one retry with twice the budget, then it is
+        `final`; `wide` asks with twice the budget at once. What was refused once is refused again without a call.
         """
         key = self.key(question.prompt)
-        saved = await asyncio.to_thread(self.answers.accepted, key)
-        rejected = await asyncio.to_thread(self.answers.rejections, key)
-        paid = tuple(r.receipt for r in rejected if r.receipt.attempt)
-        if saved is None:
-            _refuse_again(rejected)
-            saved = await self._ask_once(question, key, rejected, run)
+        # One at a time: the same question asked twice at once would be paid for twice.
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            saved = await asyncio.to_thread(self.answers.accepted, key, _fits(question))
+            rejected = await asyncio.to_thread(self.answers.rejections, key)
+            if saved is None:
+                self._refuse_again(rejected, wide)
+                saved = await self._ask_once(question, key, rejected, run, wide)
+        paid = [r.receipt for r in rejected if r.receipt]
         return Answered(question.parse(saved.answer), (*paid, saved.receipt))
 
     def key(self, prompt: Prompt) -> str:
@@ -83,79 +97,114 @@ class Client:
         return sha256(self.stage_version, prompt.stage, prompt.sha, identity, prompt.item)
 
     async def _ask_once(
-        self, question: Question[T], key: str, rejected: list[Rejection], run: str
+        self, question: Question[T], key: str, rejected: Sequence[Rejection], run: str, wide: bool
     ) -> SavedAnswer:
-        attempt = len(rejected) + 1
-        cut_before = any(r.kind == _TRUNCATED for r in rejected)
-        request = self._request(question.prompt, attempt, widen=cut_before)
-        completion = await self._complete(request, run)
+        attempt, wide = len(rejected) + 1, wide or bool(_cuts(rejected))
+        request = self._request(question.prompt, attempt, wide)
+        try:
+            completion = await self._patiently(request, run)
+        except ModelRefused as error:
+            await self._reject(key, attempt, error, None)
+            raise
         receipt = _receipt(request, completion, attempt, run)
         try:
             answer = read_answer(completion, use_reasoning=self.settings.use_reasoning)
             question.parse(answer)
+            receipt = receipt.model_copy(update={"accepted": True})
+            saved = SavedAnswer(answer=answer, receipt=receipt)
+            return await asyncio.to_thread(self.answers.accept, key, saved, _fits(question))
         except (AnswerError, ModelRefused) as error:
-            self.ledger.paid(receipt)
-            rejection = Rejection(kind=type(error).__name__, reason=str(error), receipt=receipt)
-            await asyncio.to_thread(self.answers.reject, key, attempt, rejection)
-            if isinstance(error, AnswerTruncated) and cut_before:
-                raise AnswerTruncated(f"{error} (also with {request.max_output_tokens} tokens)", True) from error
-            raise
-        accepted = receipt.model_copy(update={"accepted": True})
-        self.ledger.paid(accepted)
-        return await asyncio.to_thread(self.answers.accept, key, SavedAnswer(answer=answer, receipt=accepted))
+            named = self._named(error, final=self._allowed_cuts(wide) == 1)
+            await self._reject(key, attempt, named, receipt)
+            raise named from error
+        finally:
+            # After the answer itself, which a kill must not cost; but whatever it is worth, it is paid for.
+            await asyncio.to_thread(self.ledger.paid, receipt)
 
-    def _request(self, prompt: Prompt, attempt: int, *, widen: bool) -> Request:
+    def _allowed_cuts(self, wide: bool) -> int:
+        """Truncated answers that a prompt may have before it is given up: one where no retry would be wider."""
+        return 1 if wide or not self.settings.retries else 2
+
+    def _refuse_again(self, rejected: Sequence[Rejection], wide: bool) -> None:
+        """A refusal and a final truncation stay what they were: asking again would be paid for nothing."""
+        refusal = next((r for r in rejected if r.kind == ModelRefused.__name__), None)
+        if refusal:
+            raise ModelRefused(refusal.reason)
+        cuts = _cuts(rejected)
+        if len(cuts) >= self._allowed_cuts(wide):
+            raise AnswerTruncated(cuts[-1].reason, True)
+
+    def _named(self, error: AnswerError | ModelRefused, *, final: bool) -> AnswerError | ModelRefused:
+        """The same error, saying which model it was."""
+        message = f"{self.model.name}: {error}"
+        return AnswerTruncated(message, final) if isinstance(error, AnswerTruncated) else type(error)(message)
+
+    async def _reject(self, key: str, attempt: int, error: CombeeError, receipt: Receipt | None) -> None:
+        rejection = Rejection(kind=type(error).__name__, reason=str(error), receipt=receipt)
+        await asyncio.to_thread(self.answers.reject, key, attempt, rejection)
+
+    def _request(self, prompt: Prompt, attempt: int, wide: bool) -> Request:
         most = self.settings.context_tokens or self.model.context_tokens
-        if most is not None and estimate(prompt.text) > most:
-            size = estimate(prompt.text)
-            raise ModelTooLarge(f"{prompt.item}: about {size} tokens, more than the {most} that {self.model.name} takes")
+        size = estimate(prompt.text)
+        if most is not None and size > most:
+            raise ModelTooLarge(
+                f"{prompt.item}: about {size} tokens, more than the {most} that {self.model.name} takes"
+            )
         return Request(
             prompt=prompt,
-            max_output_tokens=self.settings.max_output_tokens * (2 if widen else 1),
+            max_output_tokens=self.settings.max_output_tokens * (2 if wide else 1),
             temperature=self.settings.temperature,
             seed=self.seed + attempt - 1,
             timeout=self.settings.timeout,
         )
 
-    async def _complete(self, request: Request, run: str) -> Completion:
-        """One completion, waiting out 429 and 529 within the budget."""
-        waited = 0.0
-        for wait in range(self.settings.max_waits + 1):
+    async def _patiently(self, request: Request, run: str) -> Completion:
+        """One completion, waiting out 429 and 529 within the budget, without a slot while it waits."""
+        waits, waited = 0, 0.0
+        while True:
             try:
                 return await self._send(request, run)
             except ModelBusy as busy:
-                pause = self._pause(busy, wait)
-                waited += pause
-                if wait == self.settings.max_waits or waited > self.settings.wait_budget:
+                pause = self._pause(busy.retry_after, waits)
+                waits, waited = waits + 1, waited + pause
+                if waits > self.settings.max_waits or waited > self.settings.wait_budget:
                     raise
             await self.sleep(pause)
-        raise AssertionError("unreachable")  # pragma: no cover
 
-    def _pause(self, busy: ModelBusy, wait: int) -> float:
-        if busy.retry_after is not None:
-            return busy.retry_after + self.rng.uniform(0, 0.25)
-        return float(min(60.0, 2.0**wait) * self.rng.uniform(0.5, 1.5))
+    def _pause(self, retry_after: float | None, waits: int) -> float:
+        """Seconds: what the provider asked for and a little more, else a doubling time with jitter."""
+        if retry_after is not None and retry_after >= 0:
+            return retry_after + self.rng.uniform(0, _JITTER)
+        return min(_LONGEST_PAUSE, 2.0**waits) * self.rng.uniform(0.5, 1.5)
 
     async def _send(self, request: Request, run: str) -> Completion:
         async with self._slots:
-            if self._stop is not None:
-                raise self._stop
+            if self._stopped is not None:
+                # A copy: one exception raised from many tasks would collect all their tracebacks.
+                raise type(self._stopped)(*self._stopped.args)
             self.ledger.asked(run, request.prompt.stage)
             try:
                 return await self.model.complete(request)
             except ModelUnusable as error:
-                self._stop = error
+                self._stopped = error
                 raise
 
 
-def _refuse_again(rejected: list[Rejection]) -> None:
-    """A refusal, and a second truncation, stay what they were: asking again would be paid for nothing."""
-    refusal = next((r for r in rejected if r.kind == _REFUSED), None)
-    if refusal:
-        raise ModelRefused(refusal.reason)
-    cuts = [r for r in rejected if r.kind == _TRUNCATED]
-    if len(cuts) > 1:
-        raise AnswerTruncated(cuts[-1].reason, True)
+def _fits(question: Question[Any]) -> Callable[[Any], bool]:
+    """Whether an answer can be used today: one saved by other code may not be, and then counts as absent."""
+
+    def fits(answer: Any) -> bool:
+        try:
+            question.parse(answer)
+        except AnswerError:
+            return False
+        return True
+
+    return fits
+
+
+def _cuts(rejected: Sequence[Rejection]) -> list[Rejection]:
+    return [r for r in rejected if r.kind == AnswerTruncated.__name__]
 
 
 def _receipt(request: Request, completion: Completion, attempt: int, run: str) -> Receipt:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from combee_core.accounting import fates_of, unsolved
 from combee_core.errors import RunError
 from combee_core.ports import Learner
 from combee_core.records import State
-from combee_core.types import Curated, Group, Merged, Receipt, Reflected, RolledOut, Update
+from combee_core.types import Curated, Delta, Group, Merged, Receipt, Reflected, RolledOut, Update
 from combee_core.votes import votes
+
+_ROUNDING = 1e-9
+"""0.29 of 100 is 28.999… in floating point; 29 are allowed all the same."""
 
 
 def check_failures(reflected: Sequence[Reflected], most: float) -> None:
-    """Raise `RunError` when more than the share `most` of the reflections failed; each is named."""
+    """Raise `RunError` when more than the share `most` of the reflections failed, naming the first of them."""
     failed = [result for result in reflected if result.fate == "failed"]
-    if len(failed) > most * len(reflected):
+    if len(failed) > most * len(reflected) + _ROUNDING:
         causes = "; ".join(f"{result.trace_id}: {result.reason}" for result in failed[:3])
         more = f" (and {len(failed) - 3} more)" if len(failed) > 3 else ""
         raise RunError(
@@ -26,41 +30,43 @@ def check_failures(reflected: Sequence[Reflected], most: float) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Results:
+    """What the stages of one batch made."""
+
+    rolled: Sequence[RolledOut] = ()
+    reflected: Sequence[Reflected] = ()
+    groups: Sequence[Group] = ()
+    curated: Sequence[Curated] = ()
+    merged: Merged = field(default_factory=lambda: Merged(delta=Delta()))
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Of every answer that a stage used."""
+        parts = (
+            [r.receipts for r in self.rolled],
+            [r.receipts for r in self.reflected],
+            [r.receipts for r in self.curated],
+        )
+        return tuple(receipt for part in (*parts, [self.merged.receipts]) for receipts in part for receipt in receipts)
+
+
 def conclude(
-    number: int,
-    state: Any,
-    version: int,
-    *,
-    learner: Learner[Any],
-    rolled: Sequence[RolledOut] = (),
-    reflected: Sequence[Reflected] = (),
-    groups: Sequence[Group] = (),
-    curated: Sequence[Curated] = (),
-    merged: Merged,
-) -> State:
-    """The record of batch `number`; `version` is the playbook version that new bullets will carry."""
-    reflections = [result.reflection for result in reflected if result.reflection]
-    update = Update(
-        operations=merged.delta.operations,
-        votes=votes(reflections),
-        set_aside=merged.delta.set_aside,
-        fates=merged.delta.fates,
-    )
+    number: int, state: Any, version: int, results: Results | None = None, *, learner: Learner[Any], **old: Any
+) -> State:  # TEMPORARY
+    """The record of batch `number`, from `state` before it; `version` is the one that new bullets will carry."""
+    results = results or Results(**old)  # TEMPORARY
+    reflections = [result.reflection for result in results.reflected if result.reflection]
+    delta = results.merged.delta
+    update = Update(operations=delta.operations, votes=votes(reflections), set_aside=delta.set_aside, fates=delta.fates)
     applied = learner.apply(state, update, version)
     strange_tags = tuple(item for reflection in reflections for item in reflection.set_aside)
     return State(
         number=number,
         state=learner.dump(applied.state),
         update=update,
-        fates=(*fates_of(reflected, groups, curated), *unsolved(rolled)),
+        fates=(*fates_of(results.reflected, results.groups, results.curated), *unsolved(results.rolled)),
         set_aside=(*strange_tags, *update.set_aside, *applied.set_aside),
-        receipts=_receipts(rolled, reflected, curated, merged),
-        groups=len(groups),
+        receipts=results.receipts,
+        groups=len(results.groups),
     )
-
-
-def _receipts(
-    rolled: Sequence[RolledOut], reflected: Sequence[Reflected], curated: Sequence[Curated], merged: Merged
-) -> tuple[Receipt, ...]:
-    results = (*rolled, *reflected, *curated, merged)
-    return tuple(receipt for result in results for receipt in result.receipts)

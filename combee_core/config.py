@@ -55,8 +55,8 @@ class RunSettings(Noun):
     model: ModelSettings = ModelSettings()
 
     def identity(self) -> dict[str, Any]:
-        """What the result depends on: part of a run's key."""
-        own = self.model_dump(exclude={"model", "rollout_shard"})
+        """What the result depends on: part of a run's key. Of `prompts` the content counts, not the place."""
+        own = self.model_dump(exclude={"model", "rollout_shard", "prompts"})
         return {**own, "model": self.model.identity()}
 
 

@@ -19,9 +19,9 @@ async def curate(group: Group, state: Any, *, learner: Learner[Any], client: Cli
     Raises the error of a single reflection that is too large or cut even alone.
     """
 
-    async def ask(entries: Sequence[Reflection]) -> Answered[Delta]:
+    async def ask(entries: Sequence[Reflection], wide: bool) -> Answered[Delta]:
         part = group.model_copy(update={"entries": tuple(entries)})
-        return await client.ask(learner.curate(state, part), run)
+        return await client.ask(learner.curate(state, part), run, wide=wide)
 
     parts = await ask_in_parts(group.entries, ask)
     for _, error in parts.left:

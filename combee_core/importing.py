@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
-import json
+import re
+
+from pydantic import BaseModel, Field, ValidationError
 
 from combee_core.errors import PlaybookError, StoreError
 from combee_core.playbook import Bullet, Playbook, Section
-from combee_core.playbook_text import parse, render
+from combee_core.playbook_text import parse
 from combee_core.versions import Version, Versions
 
 _TRIES = 20
 
 
+class _Entry(BaseModel):
+    """What is taken over from a bullet; its sources are traces of another store and stay there."""
+
+    id: str
+    text: str
+    helpful: int = Field(default=0, ge=0)
+    harmful: int = Field(default=0, ge=0)
+
+
+class _Heading(BaseModel):
+    name: str
+    bullets: tuple[_Entry, ...] = ()
+
+
+class _Book(BaseModel):
+    sections: tuple[_Heading, ...]
+    next_id: int = 1
+
+
 def read_playbook(text: str, where: str) -> Playbook:
     """The playbook in either ACE text form, or in our own JSON (what `playbook show --json` prints, or a state).
 
-    Raises `PlaybookError` naming file and line.
+    Raises `PlaybookError` naming the file and the line, or the place in the JSON.
     """
     try:
-        return _from_json(text) if text.lstrip().startswith("{") else parse(text)
-    except (PlaybookError, ValueError) as error:
+        return _from_json(text) if text.removeprefix("\ufeff").lstrip().startswith("{") else parse(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise PlaybookError(f"{where}: {place + ': ' if place else ''}{first['msg']}") from error
+    except PlaybookError as error:
         raise PlaybookError(f"{where}: {error}") from error
 
 
 def _from_json(text: str) -> Playbook:
-    data = json.loads(text)
+    book = _Book.model_validate_json(text.removeprefix("\ufeff"))
     sections = tuple(
-        Section(
-            name=section["name"],
-            bullets=tuple(
-                Bullet(id=b["id"], text=b["text"], helpful=b.get("helpful", 0), harmful=b.get("harmful", 0), origin="import")
-                for b in section["bullets"]
-            ),
-        )
-        for section in data["sections"]
+        Section(name=s.name, bullets=tuple(Bullet(**b.model_dump(), origin="import") for b in s.bullets))
+        for s in book.sections
     )
-    return _with_next_id(Playbook(sections=sections))
-
-
-def _with_next_id(playbook: Playbook) -> Playbook:
-    """The same with `next_id` above every id in it."""
-    return playbook.model_copy(update={"next_id": parse(render(playbook)).next_id})
+    playbook = Playbook(sections=sections)
+    above = [1 + int(found[0]) for b in playbook.bullets if (found := re.search(r"\d+$", b.id))]
+    return playbook.model_copy(update={"next_id": max([book.next_id, *above])})
 
 
 def import_playbook(text: str, where: str, versions: Versions) -> tuple[Version, int]:
     """Publish the bullets of `text` on top of `latest`; the version and how many were new.
 
-    Ids are kept. Raises `PlaybookError` if an id already stands in the playbook with another text.
+    Ids are kept; importing the same again changes nothing. Raises `PlaybookError` if an id already stands in the
+    playbook with another text.
     """
     incoming = read_playbook(text, where)
     for _ in range(_TRIES):
@@ -54,7 +71,7 @@ def import_playbook(text: str, where: str, versions: Versions) -> tuple[Version,
         base = Playbook.model_validate(latest.state) if latest else Playbook()
         number = latest.version if latest else 0
         joined, added = _join(base, incoming, number + 1, where)
-        if latest and not added:
+        if latest and joined.digest == latest.digest:
             return latest, 0
         draft = Version(
             playbook=versions.playbook,

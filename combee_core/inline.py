@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from combee_core.client import Client
-from combee_core.conclude import check_failures, conclude
+from combee_core.conclude import Results, check_failures, conclude
 from combee_core.config import RunSettings
 from combee_core.curate import curate
-from combee_core.errors import CombeeError
+from combee_core.errors import CombeeError, ModelUnusable, RunStopped
 from combee_core.merge import merge
+from combee_core.parts import together
 from combee_core.ports import Learner, Scorer
 from combee_core.records import Batch, State
 from combee_core.reflect import reflect
 from combee_core.rollout import rollout
 from combee_core.shuffle import batch_seed, shuffle
-from combee_core.types import Group, Reflected, RolledOut, Trajectory
+from combee_core.types import Curated, Group, Merged, Reflected, RolledOut, Sample, Trajectory
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -33,42 +35,55 @@ class Inline:
     naive: bool = False
 
     async def iterate(self, batch: Batch, state: Any, version: int = 1) -> State:
-        """The state after one batch. Raises `RunError` when too many reflections fail, or the error of a group."""
-        rolled = await asyncio.gather(*(self._rollout(sample, state) for sample in batch.samples))
+        """The state after one batch; `version` is the one that its bullets will carry.
+
+        Raises `RunError` when too many reflections fail, and the error of a rollout, group or merge.
+        """
+        rolled = await together(self._rollout(sample, state) for sample in batch.samples)
         trajectories = [*batch.trajectories, *(r.trajectory for r in rolled if r.trajectory)]
-        reflected = await asyncio.gather(*(self._reflect(trajectory, state) for trajectory in trajectories))
+        reflected = await together(self._reflect(trajectory, state) for trajectory in trajectories)
         check_failures(reflected, self.settings.max_failed)
         groups = self._groups(reflected, batch.number)
-        curated = await asyncio.gather(*(curate(group, state, **self._tools()) for group in groups))
-        merged = await merge([result.delta for result in curated], state, **self._tools())
-        return conclude(
-            batch.number,
-            state,
-            version,
-            learner=self.learner,
-            rolled=rolled,
-            reflected=reflected,
-            groups=groups,
-            curated=curated,
-            merged=merged,
-        )
+        curated = await together(self._curate(group, state) for group in groups)
+        merged = await self._merge(curated, state)
+        results = Results(rolled, reflected, groups, curated, merged)
+        return conclude(batch.number, state, version, results, learner=self.learner)
 
     def _tools(self) -> dict[str, Any]:
         return {"learner": self.learner, "client": self.client, "run": self.run}
 
-    async def _rollout(self, sample: Any, state: Any) -> RolledOut:
-        return await rollout(sample, state, scorer=self.scorer, **self._tools())
+    async def _rollout(self, sample: Sample, state: Any) -> RolledOut:
+        return await self._retried(lambda: rollout(sample, state, scorer=self.scorer, **self._tools()))
 
     async def _reflect(self, trajectory: Trajectory, state: Any) -> Reflected:
         try:
-            return await reflect(trajectory, state, **self._tools())
+            return await self._retried(lambda: reflect(trajectory, state, **self._tools()))
+        except (ModelUnusable, RunStopped):
+            raise
         except CombeeError as error:
-            return Reflected(trace_id=trajectory.trace_id, fate="failed", reason=str(error))
+            return Reflected(trace_id=trajectory.trace_id, fate="failed", reason=f"{type(error).__name__}: {error}")
+
+    async def _curate(self, group: Group, state: Any) -> Curated:
+        return await self._retried(lambda: curate(group, state, **self._tools()))
+
+    async def _merge(self, curated: Sequence[Curated], state: Any) -> Merged:
+        return await self._retried(lambda: merge([result.delta for result in curated], state, **self._tools()))
+
+    async def _retried(self, stage: Callable[[], Awaitable[R]]) -> R:
+        """The stage's result, with the retries that an orchestrator would make."""
+        model = self.settings.model
+        for retry in range(model.retries):
+            try:
+                return await stage()
+            except CombeeError as error:
+                if not error.retryable:
+                    raise
+            await self.client.sleep(model.retry_delay * 2**retry)
+        return await stage()
 
     def _groups(self, reflected: Sequence[Reflected], number: int) -> tuple[Group, ...]:
         reflections = [r.reflection for r in reflected if r.reflection and not r.reflection.is_nothing]
         if self.naive:
-            return (Group(number=1, of=1, entries=tuple(reflections)),) if reflections else ()
-        return shuffle(
-            reflections, self.settings.copies, batch_seed(self.settings.seed, number), self.settings.shuffle
-        )
+            entries = tuple(sorted(reflections, key=lambda r: r.trace_id))
+            return (Group(number=1, of=1, entries=entries),) if entries else ()
+        return shuffle(reflections, self.settings.copies, batch_seed(self.settings.seed, number), self.settings.shuffle)

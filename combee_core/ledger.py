@@ -1,52 +1,63 @@
-"""The one ledger: every call that was paid, by run and stage. Unknown tokens or money stay unknown."""
+"""The one ledger: every answer that was paid, by run. Unknown tokens or money stay unknown, which is not 0."""
 
 from __future__ import annotations
 
+import math
 import threading
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 
-from combee_core.types import Noun, Receipt
+from combee_core.ports import Store
+from combee_core.saving import read_record, write_record
+from combee_core.types import Noun, Receipt, sha256
 
 STAGES = ("rollout", "reflect", "curate", "merge")
 
 
 class Spend(Noun):
-    """A sum over receipts. `at_least` is True when some call's tokens or price are unknown."""
+    """A sum over receipts; None where nothing at all is known, `…_at_least` where some of it is not."""
 
     calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = None
-    at_least: bool = False
-
-    @property
-    def tokens(self) -> int:
-        """Input and output together."""
-        return self.input_tokens + self.output_tokens
+    tokens: int | None = 0
+    tokens_at_least: bool = False
+    cost: float | None = 0.0
+    cost_at_least: bool = False
 
 
 def total(receipts: Iterable[Receipt]) -> Spend:
-    """The sum; `cost` is None when no price at all is known."""
+    """The sum. Tokens are input and output together, cost is in US dollars."""
     usages = [receipt.usage for receipt in receipts]
-    costs = [u.cost for u in usages if u.cost is not None]
-    unknown = any(None in (u.input_tokens, u.output_tokens, u.cost) for u in usages)
+    tokens = [number for u in usages for number in (u.input_tokens, u.output_tokens)]
+    costs = [u.cost for u in usages]
+    known_tokens, known_costs = [n for n in tokens if n is not None], [c for c in costs if c is not None]
     return Spend(
         calls=len(usages),
-        input_tokens=sum(u.input_tokens or 0 for u in usages),
-        output_tokens=sum(u.output_tokens or 0 for u in usages),
-        cost=round(sum(costs), 10) if costs or not usages else None,
-        at_least=unknown,
+        tokens=sum(known_tokens) if known_tokens or not usages else None,
+        tokens_at_least=None in tokens,
+        cost=round(math.fsum(known_costs), 10) if known_costs or not usages else None,
+        cost_at_least=None in costs,
     )
 
 
 class Ledger:
-    """Receipts of this process, by run; safe across threads."""
+    """Requests and receipts by run; safe across threads.
 
-    def __init__(self) -> None:
-        self._receipts: dict[str, list[Receipt]] = defaultdict(list)
-        self._requests: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(STAGES, 0))
+    Each receipt is also written to `runs/<run>/receipts/`, so that a run's total holds what earlier processes
+    paid, for answers that came to nothing too.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._requests: dict[str, Counter[str]] = defaultdict(Counter)
+        self._now: dict[str, dict[str, Receipt]] = defaultdict(dict)
+        self._earlier: dict[str, dict[str, Receipt]] = defaultdict(dict)
         self._lock = threading.Lock()
+
+    def begin(self, run: str) -> None:
+        """A new invocation of `run`: requests and spending count from zero."""
+        with self._lock:
+            self._requests.pop(run, None)
+            self._earlier[run].update(self._now.pop(run, {}))
 
     def asked(self, run: str, stage: str) -> None:
         """Count a request, whatever comes of it."""
@@ -54,21 +65,48 @@ class Ledger:
             self._requests[run][stage] += 1
 
     def paid(self, receipt: Receipt) -> None:
-        """Note an answer that arrived."""
+        """Note and save an answer that arrived."""
         with self._lock:
-            self._receipts[receipt.run].append(receipt)
+            self._now[receipt.run][_id(receipt)] = receipt
+        self._store.create(f"{_folder(receipt.run)}{_id(receipt)}.json", write_record(receipt))
 
     def calls(self, run: str) -> dict[str, int]:
-        """Requests by stage."""
+        """Requests of this invocation by stage, every stage named."""
         with self._lock:
-            return dict(self._requests[run])
-
-    def receipts(self, run: str) -> tuple[Receipt, ...]:
-        """Every answer that arrived."""
-        with self._lock:
-            return tuple(self._receipts[run])
+            return {**dict.fromkeys(STAGES, 0), **self._requests[run]}
 
     def spend(self, run: str) -> Spend:
-        """What the run has spent in this process."""
+        """What this invocation has spent."""
         with self._lock:
-            return total(self._receipts[run])
+            return total(self._now[run].values())
+
+    def receipts(self, run: str, known: Iterable[Receipt] = ()) -> tuple[Receipt, ...]:
+        """Everything that `run` has ever paid, each answer once. What is among `known` is not read again.
+
+        A receipt that cannot be read counts as an answer of unknown cost.
+        """
+        with self._lock:
+            held = {**self._earlier[run], **self._now[run]}
+        held = {**{_id(r): r for r in known if r.run == run}, **held}
+        return tuple({**self._saved(run, held), **held}.values())
+
+    def _saved(self, run: str, held: Mapping[str, Receipt]) -> dict[str, Receipt]:
+        folder, found = _folder(run), {}
+        for key in self._store.list(folder):
+            name = key.removeprefix(folder).removesuffix(".json")
+            blob = None if name in held else self._store.read(key)
+            if blob:
+                found[name] = read_record(Receipt, blob.data) or _unreadable(run, name)
+        return found
+
+
+def _folder(run: str) -> str:
+    return f"runs/{run}/receipts/"
+
+
+def _id(receipt: Receipt) -> str:
+    return sha256(receipt.stage, receipt.item, receipt.prompt_sha, receipt.attempt)[:32]
+
+
+def _unreadable(run: str, name: str) -> Receipt:
+    return Receipt(stage="", item=name, prompt_sha="", attempt=0, accepted=False, model="", run=run)

@@ -11,9 +11,7 @@ from combee_core.ports import Learner
 from combee_core.types import Delta, Merged, Operation, OperationFate, SetAside
 
 
-async def merge(
-    deltas: Sequence[Delta], state: Any, *, learner: Learner[Any], client: Client, run: str
-) -> Merged:
+async def merge(deltas: Sequence[Delta], state: Any, *, learner: Learner[Any], client: Client, run: str) -> Merged:
     """One list of operations out of those of all groups.
 
     No call where there is nothing to merge: no operation, or those of one group alone. A list that is too large, cut
@@ -25,8 +23,8 @@ async def merge(
         fates = tuple(OperationFate(text=op.text, origin=op.origin, fate="kept") for op in operations)
         return Merged(delta=Delta(operations=tuple(operations), set_aside=set_aside, fates=fates))
 
-    async def ask(part: Sequence[Operation]) -> Answered[Delta]:
-        return await client.ask(learner.merge(state, part), run)
+    async def ask(part: Sequence[Operation], wide: bool) -> Answered[Delta]:
+        return await client.ask(learner.merge(state, part), run, wide=wide)
 
     parts = await ask_in_parts(operations, ask)
     answers = [answer.value for answer in parts.answers]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from combee_core.accounting import account
-from combee_core.ledger import STAGES, Ledger, Spend, total
-from combee_core.records import Amounts, Failure, Plan, RunResult, State
-from combee_core.types import Receipt, SetAside
+from combee_core.ledger import STAGES, Ledger, total
+from combee_core.records import Amounts, Failure, Plan, RunResult, State, TraceFate
+from combee_core.types import SetAside
 from combee_core.versions import Version
 
 EMPTY_VERSION = 0
@@ -22,37 +23,24 @@ def finished(
     ledger: Ledger,
 ) -> RunResult:
     """The result of a run whose version stands; version 0 with the empty state's digest while there is none."""
-    fates = [fate for state in states for fate in state.fates]
-    table, everything = account(plan, fates)
+    everything = (*(item for state in states for item in state.set_aside), *set_aside)
     return RunResult(
-        playbook=plan.request.playbook,
         version=version.version if version else EMPTY_VERSION,
         digest=version.digest if version else empty_digest,
-        run=plan.key,
-        accounting=table,
-        fates=everything,
         groups=tuple(state.groups for state in states),
-        set_aside=(*(item for state in states for item in state.set_aside), *set_aside),
+        set_aside=tuple(dict.fromkeys(everything)),
         note=_note(plan, states),
-        **_spent(plan, states, ledger),
+        **_common(plan, states, _fates(states), ledger),
     )
 
 
 def failed(plan: Plan, states: Sequence[State], failure: Failure, ledger: Ledger) -> RunResult:
     """The result of a run that published nothing: what it had learned so far is deferred."""
-    fates = [fate for state in states for fate in state.fates]
-    held = [f.model_copy(update={"fate": "deferred", "reason": "not published"}) if f.fate == "learned" else f for f in fates]
-    table, everything = account(plan, held)
-    return RunResult(
-        playbook=plan.request.playbook,
-        version=None,
-        digest=None,
-        run=plan.key,
-        accounting=table,
-        fates=everything,
-        error=failure,
-        **_spent(plan, states, ledger),
-    )
+    held = [
+        fate.model_copy(update={"fate": "deferred", "reason": "not published"}) if fate.fate == "learned" else fate
+        for fate in _fates(states)
+    ]
+    return RunResult(version=None, digest=None, error=failure, **_common(plan, states, held, ledger))
 
 
 def replayed(result: RunResult) -> RunResult:
@@ -67,33 +55,33 @@ def replayed(result: RunResult) -> RunResult:
     )
 
 
+def _fates(states: Sequence[State]) -> list[TraceFate]:
+    return [fate for state in states for fate in state.fates]
+
+
 def _note(plan: Plan, states: Sequence[State]) -> str:
-    day = plan.request.source.day
+    day = f" for {plan.request.source.day}" if plan.request.source.day else ""
     if not plan.items:
-        return f"no traces for {day}" if day else "no traces"
-    if any(state.groups == 1 for state in states):
-        return "single group: fewer than 4 reflections"
-    return ""
+        skipped = sum(bool(unread.trace_id) for unread in plan.unread)
+        return f"no usable traces{day}: all {skipped} were skipped" if skipped else f"no traces{day}"
+    single = [str(state.number) for state in states if state.groups == 1]
+    where = f"batch {', '.join(single)}: " if plan.batch_count > 1 else ""
+    return f"{where}single group: fewer than 4 reflections" if single else ""
 
 
-def _spent(plan: Plan, states: Sequence[State], ledger: Ledger) -> dict[str, object]:
-    now = ledger.spend(plan.key)
-    receipts = _own([r for state in states for r in state.receipts], plan.key)
-    ever = total(_own([*receipts, *ledger.receipts(plan.key)], plan.key))
+def _common(plan: Plan, states: Sequence[State], fates: Iterable[TraceFate], ledger: Ledger) -> dict[str, Any]:
+    table, everything = account(plan, fates)
+    receipts = ledger.receipts(plan.key, [receipt for state in states for receipt in state.receipts])
+    now, ever = ledger.spend(plan.key), total(receipts)
+    answered = (receipt.model for receipt in (*receipts, *(r for s in states for r in s.receipts)))
+    models = {plan.request.settings.model.model, *answered}
     return {
+        "playbook": plan.request.playbook,
+        "run": plan.key,
+        "simulated": any(model.startswith("simulated/") for model in models),
+        "accounting": table,
+        "fates": everything,
         "model_calls": ledger.calls(plan.key),
-        "tokens": _tokens(now, ever),
-        "cost": Amounts(this_run=now.cost, total=ever.cost, at_least=ever.at_least),
-        "simulated": any(r.model.startswith("simulated/") for r in (*receipts, *ledger.receipts(plan.key)))
-        or plan.request.settings.model.model.startswith("simulated/"),
+        "tokens": Amounts(this_run=now.tokens, total=ever.tokens, at_least=ever.tokens_at_least),
+        "cost": Amounts(this_run=now.cost, total=ever.cost, at_least=ever.cost_at_least),
     }
-
-
-def _own(receipts: Iterable[Receipt], run: str) -> list[Receipt]:
-    """Receipts that this run paid, each once."""
-    unique = {(r.stage, r.item, r.prompt_sha, r.attempt): r for r in receipts if r.run == run}
-    return list(unique.values())
-
-
-def _tokens(now: Spend, ever: Spend) -> Amounts:
-    return Amounts(this_run=now.tokens, total=ever.tokens, at_least=ever.at_least)

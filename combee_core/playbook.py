@@ -11,22 +11,44 @@ import re
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from combee_core.errors import PlaybookError
 from combee_core.types import Noun, sha256
 
-_BREAKS = re.compile(r"\s*(?:\r\n|[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029])\s*")
+BULLET_ID = r"[^\s\[\]\x00-\x1f\x7f-\x9f\ud800-\udfff]+"
+"""What an id may hold: no space, bracket, control character or lone surrogate, so that every reader finds it."""
+
+_CONTROLS = {code: "\ufffd" for code in (*range(0x09), *range(0x0E, 0x1C), 0x1F, *range(0x7F, 0xA0)) if code != 0x85}
+_SERIAL = re.compile(r"(?<![0-9])[0-9]{1,9}$")
 
 
 def fold(text: str) -> str:
-    """`text` on one line: every run of line breaks becomes ` ⏎ `, lone surrogates a replacement mark."""
-    clean = text.encode("utf-8", "replace").decode("utf-8")
-    return _BREAKS.sub(" ⏎ ", clean.strip())
+    """`text` on one line, in which every reader sees the same.
+
+    A run of line breaks of any kind becomes ` ⏎ `; a control character (an escape sequence would repaint a terminal)
+    and half of a surrogate pair become U+FFFD; outer white space goes.
+    """
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    lines = (line.strip() for line in whole.translate(_CONTROLS).splitlines())
+    return " ⏎ ".join(filter(None, lines))
+
+
+def _named(text: str) -> str:
+    if not text:
+        raise ValueError("a section needs a name")
+    return text
+
+
+def _identified(text: str) -> str:
+    if not re.fullmatch(BULLET_ID, text):
+        raise ValueError("a bullet id is one word without brackets or control characters")
+    return text
 
 
 Line = Annotated[str, AfterValidator(fold)]
-BulletId = Annotated[str, StringConstraints(pattern=r"^[^\s\[\]]+$")]
+Name = Annotated[Line, AfterValidator(_named)]
+BulletId = Annotated[str, AfterValidator(_identified)]
 
 
 class Counted(Noun):
@@ -52,8 +74,8 @@ class Bullet(Noun):
 
     id: BulletId
     text: Line
-    helpful: int = Field(default=0, ge=0)
-    harmful: int = Field(default=0, ge=0)
+    helpful: int = Field(default=0, ge=0, lt=10**18)
+    harmful: int = Field(default=0, ge=0, lt=10**18)
     sources: tuple[str, ...] = ()
     created: int = 0
     updated: int = 0
@@ -65,12 +87,15 @@ class Bullet(Noun):
 class Section(Noun):
     """A heading and its bullets, in order."""
 
-    name: Line
+    name: Name
     bullets: tuple[Bullet, ...] = ()
 
 
 class Playbook(Noun):
-    """Sections in order. `next_id` only grows, so that no id is ever used again."""
+    """Sections in order; names may repeat, ids may not (`PlaybookError`).
+
+    `next_id` only grows, so that no id is ever used again; it is never below what the ids in use ask for.
+    """
 
     sections: tuple[Section, ...] = ()
     next_id: int = Field(default=1, ge=1)
@@ -82,6 +107,8 @@ class Playbook(Noun):
             if bullet.id in seen:
                 raise PlaybookError(f"bullet id {bullet.id} stands twice in the playbook; give one another id")
             seen.add(bullet.id)
+        # A frozen model may still be completed while it is made.
+        self.__dict__["next_id"] = max(self.next_id, 1 + max(map(_serial, seen), default=0))
         return self
 
     @property
@@ -102,3 +129,8 @@ class Playbook(Noun):
                 for s in self.sections
             ]
         )
+
+
+def _serial(bullet_id: str) -> int:
+    found = _SERIAL.search(bullet_id)
+    return int(found[0]) if found else 0

@@ -13,22 +13,27 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from combee_core.errors import PlaybookError
-from combee_core.playbook import Bullet, Playbook, Section
+from combee_core.playbook import BULLET_ID, Bullet, Playbook, Section
 
 UNTITLED = "OTHERS"
 
-_HEADING = re.compile(r"^#{1,6} +(?P<name>.*\S)\s*$")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_HEADING = re.compile(r"\s*#{1,6}\s+(?P<name>.*)")
+_BULLET = rf"\s*(?:[-*+•]\s+)?\[(?P<id>{BULLET_ID})\]"
 _COUNTED = re.compile(
-    r"^(?:[-*] +)?\[(?P<id>[^\s\[\]]+)\]\s*helpful\s*=\s*(?P<helpful>-?\d+)\s*,?\s*"
-    r"harmful\s*=\s*(?P<harmful>-?\d+)\s*::(?: |$)(?P<text>.*)$",
+    _BULLET + r"\s*helpful\s*=\s*(?P<helpful>-?[0-9]{1,18})\s*[,;]?\s*"
+    r"harmful\s*=\s*(?P<harmful>-?[0-9]{1,18})\s*::(?P<text>.*)",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"^(?:[-*] +)?\[(?P<id>[^\s\[\]]+)\] ?(?P<text>.*)$")
-_NUMBER = re.compile(r"(\d+)$")
+_PLAIN = re.compile(_BULLET + r"(?=\s|$)(?P<text>.*)")
+_LIKE_COUNTERS = re.compile(r"\s*(?:helpful|harmful)\s*[=:]\s*[-+]?[0-9]", re.IGNORECASE)
 
 
 def render(playbook: Playbook, *, counters: bool = True) -> str:
-    """The text form, one line a bullet; `parse(render(p))` has the sections, ids, texts and counters of `p`."""
+    """The text form, one line a bullet; `parse(render(p))` has the sections, ids, texts and counters of `p`.
+
+    Without counters it is for readers only: a text that itself begins with counters would not be read back.
+    """
     blocks = []
     for section in playbook.sections:
         lines = [f"## {section.name}", *(render_bullet(b, counters=counters) for b in section.bullets)]
@@ -49,59 +54,49 @@ class _Draft:
 
 
 def parse(text: str, *, origin: Literal["learned", "import"] = "import", version: int = 0) -> Playbook:
-    """Read either text form.
+    """Read either text form. Forgiven are a leading dash, spaces, capitals, a comma between the counters.
 
-    Raises `PlaybookError` with the line number for a line that is neither heading, bullet nor blank, for a
-    counter below zero, and for an id that stands twice: nothing is dropped or left out of reach.
+    Raises `PlaybookError` with the line number for a line that is neither heading, bullet nor blank, for counters
+    that cannot be read or are below zero, and for an id that stands twice: nothing is dropped or left out of reach.
     """
-    lines = text.removeprefix("\ufeff").split("\n")
-    pattern = _COUNTED if any(_COUNTED.match(line.rstrip("\r")) for line in lines) else _PLAIN
+    lines = _LINE_END.split(text.removeprefix("\ufeff"))
+    counted = next((number for number, line in enumerate(lines, start=1) if _COUNTED.fullmatch(line)), 0)
     drafts: list[_Draft] = []
     first_seen: dict[str, int] = {}
-    for number, raw in enumerate(lines, start=1):
-        line = raw.rstrip("\r")
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        if heading := _HEADING.match(line):
-            drafts.append(_Draft(heading["name"]))
+        if heading := _HEADING.fullmatch(line):
+            drafts.append(_Draft(_name(heading["name"], number)))
             continue
-        bullet = _bullet(pattern, line, number, origin, version)
-        _refuse_twin(first_seen, bullet.id, number)
+        found = _bullet(line, number, counted)
+        bullet_id = found["id"]
+        if bullet_id in first_seen:
+            raise PlaybookError(f"line {number}: id [{bullet_id}] already stands at line {first_seen[bullet_id]}")
+        first_seen[bullet_id] = number
         if not drafts:
             drafts.append(_Draft(UNTITLED))
-        drafts[-1].bullets.append(bullet)
-    sections = tuple(Section(name=d.name, bullets=tuple(d.bullets)) for d in drafts)
-    return Playbook(sections=sections, next_id=1 + max(map(_serial, first_seen), default=0))
+        made = {"created": version, "updated": version, "origin": origin}
+        drafts[-1].bullets.append(Bullet.model_validate({**found, **made}))
+    return Playbook(sections=tuple(Section(name=d.name, bullets=tuple(d.bullets)) for d in drafts))
 
 
-def _bullet(
-    pattern: re.Pattern[str], line: str, number: int, origin: Literal["learned", "import"], version: int
-) -> Bullet:
-    found = pattern.match(line)
+def _name(name: str, number: int) -> str:
+    if not name.strip():
+        raise PlaybookError(f"line {number}: a heading without a name")
+    return name
+
+
+def _bullet(line: str, number: int, counted: int) -> dict[str, str]:
+    """The parts of a bullet's line. `counted` is the first line that has counters, 0 where none has."""
+    found = (_COUNTED if counted else _PLAIN).fullmatch(line)
     if not found:
-        form = "[id] helpful=0 harmful=0 :: text" if pattern is _COUNTED else "[id] text"
-        raise PlaybookError(f"line {number}: neither a heading nor a bullet ({form}): {line[:80]!r}")
-    counters = found.groupdict()
-    helpful, harmful = int(counters.get("helpful") or 0), int(counters.get("harmful") or 0)
-    if helpful < 0 or harmful < 0:
-        raise PlaybookError(f"line {number}: the counters of [{found['id']}] must not be negative")
-    return Bullet(
-        id=found["id"],
-        text=found["text"],
-        helpful=helpful,
-        harmful=harmful,
-        created=version,
-        updated=version,
-        origin=origin,
-    )
-
-
-def _refuse_twin(first_seen: dict[str, int], bullet_id: str, number: int) -> None:
-    if bullet_id in first_seen:
-        raise PlaybookError(f"line {number}: id [{bullet_id}] already stands at line {first_seen[bullet_id]}")
-    first_seen[bullet_id] = number
-
-
-def _serial(bullet_id: str) -> int:
-    found = _NUMBER.search(bullet_id)
-    return int(found[1]) if found else 0
+        form = f"[id] helpful=0 harmful=0 :: text, as in line {counted}" if counted else "[id] text"
+        raise PlaybookError(f"line {number}: neither a heading nor a bullet ({form}): {line.strip()[:80]!r}")
+    if not counted and _LIKE_COUNTERS.match(found["text"]):
+        form = "[id] helpful=0 harmful=0 :: text"
+        raise PlaybookError(f"line {number}: counters that cannot be read ({form}): {line.strip()[:80]!r}")
+    parts = found.groupdict()
+    if any(parts.get(name, "0").startswith("-") for name in ("helpful", "harmful")):
+        raise PlaybookError(f"line {number}: the counters of [{parts['id']}] must not be negative")
+    return parts

@@ -13,6 +13,7 @@ from combee_core.types import SetAside
 from combee_core.versions import Version, Versions
 
 _TRIES = 20
+_SIMULATED = "simulated/"
 
 
 def base_state(plan: Plan, versions: Versions, learner: Learner[Any]) -> Any:
@@ -21,29 +22,38 @@ def base_state(plan: Plan, versions: Versions, learner: Learner[Any]) -> Any:
 
 
 def publish(
-    plan: Plan, states: Sequence[State], versions: Versions, learner: Learner[Any], *, flow_run_id: str, model: str
+    plan: Plan,
+    states: Sequence[State],
+    versions: Versions,
+    learner: Learner[Any],
+    *,
+    flow_run_id: str,
+    model: str = "",  # TEMPORARY
 ) -> tuple[Version | None, tuple[SetAside, ...]]:
     """The version that holds what the run learned, and what a newer `latest` did not let it apply.
 
     None while there is no version at all and nothing was learned. Content that is already there makes no new version.
-    Raises `StoreError` if other writers keep winning.
+    Raises `StoreError` if other writers keep winning, and `UsageError` as `refuse_mixing` does.
     """
+    models = _models(states)
     for _ in range(_TRIES):
         latest = versions.latest()
         done = _already(plan, versions)
         if done:
-            return done, ()
+            return done, done.set_aside
         applied = _on(latest, plan, states, versions, learner)
         before = learner.digest(learner.load(latest.state) if latest else learner.empty())
         if learner.digest(applied.state) == before:
             return latest, applied.set_aside
-        draft = _draft(plan, latest, applied.state, learner).model_copy(
-            update={"flow_run_id": flow_run_id, "learned_by": _learned_by(latest, model)}
-        )
-        published = versions.publish(draft)
+        for model in models:
+            refuse_mixing(latest, model)
+        signed = {"flow_run_id": flow_run_id, "models": models, "learned_by": _learned_by(latest, models)}
+        published = versions.publish(_draft(plan, latest, applied, learner).model_copy(update=signed))
         if published:
             return published, applied.set_aside
-    raise StoreError(f"{versions.playbook}: latest.json in {versions.store.uri} moved {_TRIES} times in a row; run again")
+    raise StoreError(
+        f"{versions.playbook}: latest.json in {versions.store.uri} moved {_TRIES} times in a row; run again"
+    )
 
 
 def _already(plan: Plan, versions: Versions) -> Version | None:
@@ -63,34 +73,42 @@ def _on(
     if number == plan.base_version:
         last = states[-1].state if states else learner.dump(base_state(plan, versions, learner))
         return Applied(learner.load(last))
-    own = [base_state(plan, versions, learner), *(learner.load(state.state) for state in states[:-1])]
+    own = [base_state(plan, versions, learner), *(learner.load(state.state) for state in states)][: len(states)]
     base = learner.load(latest.state) if latest else learner.empty()
-    return rebase([state.update for state in states], own[: len(states)], base, learner=learner, version=number + 1)
+    return rebase([state.update for state in states], own, base, learner=learner, version=number + 1)
 
 
-def _draft(plan: Plan, latest: Version | None, state: Any, learner: Learner[Any]) -> Version:
+def _draft(plan: Plan, latest: Version | None, applied: Applied[Any], learner: Learner[Any]) -> Version:
+    """The version that would follow `latest`; a run of an older day leaves `as_of` where it is."""
     day, before = plan.request.source.day, latest.as_of if latest else None
     number = latest.version if latest else 0
     return Version(
         playbook=plan.request.playbook,
         version=number + 1,
         parent=number,
-        digest=learner.digest(state),
+        digest=learner.digest(applied.state),
         learner=learner.name,
-        state=learner.dump(state),
+        state=learner.dump(applied.state),
         run=plan.key,
         as_of=max(filter(None, (day, before)), default=None),
+        set_aside=applied.set_aside,
     )
 
 
-def _learned_by(latest: Version | None, model: str) -> tuple[str, ...]:
-    return tuple(sorted({*(latest.learned_by if latest else ()), model}))
+def _models(states: Sequence[State]) -> tuple[str, ...]:
+    """The models whose answers the states were made of."""
+    receipts = (receipt for state in states for receipt in state.receipts if receipt.accepted)
+    return tuple(sorted({receipt.model for receipt in receipts if receipt.model}))
+
+
+def _learned_by(latest: Version | None, models: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({*(latest.learned_by if latest else ()), *models}))
 
 
 def refuse_mixing(latest: Version | None, model: str) -> None:
     """Raise `UsageError` where the stand-in would write into a playbook that a real model has learned."""
-    real = [name for name in (latest.learned_by if latest else ()) if not name.startswith("simulated/")]
-    if latest and model.startswith("simulated/") and real:
+    real = [name for name in (latest.learned_by if latest else ()) if not name.startswith(_SIMULATED)]
+    if latest and model.startswith(_SIMULATED) and real:
         raise UsageError(
             f"playbook {latest.playbook} was learned by {real[0]}; the simulated stand-in would spoil it. "
             "Name a model with --model, or another playbook with --playbook"

@@ -29,7 +29,8 @@ def rebase(
 
 def _translate(update: Update, renamed: dict[str, str]) -> Update:
     operations = tuple(
-        op.model_copy(update={"bullet_ids": tuple(renamed.get(i, i) for i in op.bullet_ids)}) for op in update.operations
+        op.model_copy(update={"bullet_ids": tuple(renamed.get(i, i) for i in op.bullet_ids)})
+        for op in update.operations
     )
     votes = tuple(v.model_copy(update={"bullet_id": renamed.get(v.bullet_id, v.bullet_id)}) for v in update.votes)
     return update.model_copy(update={"operations": operations, "votes": votes})

@@ -10,9 +10,7 @@ from combee_core.ports import Learner
 from combee_core.types import Reflected, Trajectory
 
 
-async def reflect(
-    trajectory: Trajectory, state: Any, *, learner: Learner[Any], client: Client, run: str
-) -> Reflected:
+async def reflect(trajectory: Trajectory, state: Any, *, learner: Learner[Any], client: Client, run: str) -> Reflected:
     """What one trajectory taught; a refusal or a trace that is too large is a result with a reason, not an error."""
     trace_id = trajectory.trace_id
     try:

@@ -17,7 +17,8 @@ async def rollout(
     try:
         answered = await client.ask(learner.solve(state, sample), run)
     except (ModelRefused, ModelTooLarge) as error:
-        return RolledOut(sample_id=sample.id, reason=str(error))
+        large = "too large: " if isinstance(error, ModelTooLarge) else ""
+        return RolledOut(sample_id=sample.id, reason=f"{large}{error}")
     trajectory = _trajectory(sample, answered.value, scorer)
     return RolledOut(sample_id=sample.id, trajectory=trajectory, receipts=answered.receipts)
 

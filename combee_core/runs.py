@@ -1,6 +1,7 @@
 """A run in its store: found or made from a request, advanced batch by batch, finished once.
 
-    runs/<key>/plan.json · batch-0001.json · state-0001.json · … · result.json · owner · flow-runs/<id>
+runs/<key>/plan.json · batch-0001.json · state-0001.json · … · result.json
+runs/<key>/owner · flow-runs/<id> · receipts/<id>.json
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+
+from pydantic import ValidationError
 
 from combee_core.config import RunRequest
 from combee_core.errors import StoreError, UsageError
@@ -20,7 +23,10 @@ N = TypeVar("N", bound=Noun)
 
 @dataclass(frozen=True)
 class Run:
-    """One run's records. Each is written create-only: a second writer reads what the first one wrote."""
+    """One run's records. Each is written create-only: a second writer reads what the first one wrote.
+
+    A record that is there and cannot be read raises `StoreError` naming it.
+    """
 
     store: Store
     key: str
@@ -74,7 +80,14 @@ class Run:
 
     def _read(self, name: str, kind: type[N]) -> N | None:
         blob = self.store.read(self.path(name))
-        return kind.model_validate_json(blob.data) if blob else None
+        try:
+            return kind.model_validate_json(blob.data) if blob else None
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise StoreError(
+                f"{self.store.uri}/{self.path(name)} cannot be read ({first['msg']}): it is damaged or of another "
+                "release; move it away and run again, saved answers are not paid for twice"
+            ) from error
 
     def _create(self, name: str, record: N) -> N:
         if self.store.create(self.path(name), record.model_dump_json().encode()):
@@ -99,38 +112,48 @@ def run_of(store: Store, flow_run_id: str) -> Run | None:
     return Run(store, blob.data.decode()) if blob else None
 
 
-def run_key(request: RunRequest, items: Sequence[Item], generation: int) -> str:
-    """Hash of playbook, source, settings: a day is known by its source and date, other input by its content."""
+def run_key(request: RunRequest, items: Sequence[Item], generation: int, prompts: str = "") -> str:
+    """Hash of playbook, source, settings: a day is known by its source and date, other input by its content.
+
+    `prompts` stands for prompt files that replace the learner's own; their place is not part of the key.
+    """
     source = request.source
     if source.day is not None:
-        what: object = [list(source.uris), source.day.isoformat(), source.timezone]
+        what: object = [sorted(source.uris), source.day.isoformat(), source.timezone]
     else:
         what = sorted(item.digest for item in items)
     reading = source.model_dump(mode="json", include={"kind", "limit", "ground_truth", "fields", "scorer"})
-    return sha256(request.playbook, what, reading, request.settings.identity(), generation)[:20]
+    how = [request.settings.identity(), prompts]
+    return sha256(request.playbook, what, reading, how, generation)[:20]
 
 
 def find_or_plan(
-    store: Store, request: RunRequest, items: Sequence[Item], unread: Sequence[Unread], base: Callable[[], int]
+    store: Store,
+    request: RunRequest,
+    items: Sequence[Item],
+    unread: Sequence[Unread],
+    base: Callable[[], int],
+    prompts: str = "",
 ) -> Run:
     """The run of this request: the newest that exists, or a new plan on version `base()`.
 
-    With `request.again`, a finished run is followed by a new one; an unfinished one is gone on with.
+    With `request.again`, a run that is finished, or whose input is not there any more, is followed by a new one;
+    any other is gone on with. `prompts` is as for `run_key`.
     """
-    generation, run, found = 0, Run(store, run_key(request, items, 0)), False
-    while store.read(run.path("plan.json")):
-        found = True
-        following = Run(store, run_key(request, items, generation + 1))
-        if not store.read(following.path("plan.json")):
-            break
-        generation, run = generation + 1, following
-    if found and not (request.again and run.result()):
-        return run
-    if found:
-        run = Run(store, run_key(request, items, generation + 1))
-    plan = Plan(key=run.key, request=request, base_version=base(), items=tuple(items), unread=tuple(unread))
-    store.create(run.path("plan.json"), plan.model_dump_json().encode())
-    return run
+    runs = [Run(store, run_key(request, items, 0, prompts))]
+    while store.read(runs[-1].path("plan.json")):
+        runs.append(Run(store, run_key(request, items, len(runs), prompts)))
+    *planned, fresh = runs
+    if planned and not (request.again and _is_past(planned[-1], items)):
+        return planned[-1]
+    plan = Plan(key=fresh.key, request=request, base_version=base(), items=tuple(items), unread=tuple(unread))
+    # Whoever comes second reads the first one's plan.
+    store.create(fresh.path("plan.json"), plan.model_dump_json().encode())
+    return fresh
+
+
+def _is_past(run: Run, items: Sequence[Item]) -> bool:
+    return run.result() is not None or run.plan().items != tuple(items)
 
 
 def next_batch(plan: Plan, number: int, found: Sequence[Trajectory] | Sequence[Sample]) -> Batch:
@@ -146,7 +169,9 @@ def next_batch(plan: Plan, number: int, found: Sequence[Trajectory] | Sequence[S
         at_hand = by_id.get(item.id)
         if at_hand is None or at_hand.digest != item.digest:
             state = "is gone from" if at_hand is None else "has changed in"
-            raise UsageError(f"{item.id} {state} the source since run {plan.key} was planned; put it back, or use --again")
+            raise UsageError(
+                f"{item.id} {state} the source since run {plan.key} was planned; put it back, or use --again"
+            )
         chosen.append(at_hand)
     return Batch(
         number=number,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -13,6 +14,9 @@ from combee_core.types import Noun, Receipt
 
 R = TypeVar("R", bound=Noun)
 
+Fits = Callable[[Any], bool]
+"""True for an answer that can be used today."""
+
 
 class SavedAnswer(Noun):
     """The JSON that was accepted and the receipt of the call."""
@@ -22,61 +26,64 @@ class SavedAnswer(Noun):
 
 
 class Rejection(Noun):
-    """An answer that was paid for and not used: only its kind, reason and receipt are kept."""
+    """An answer that was not used: only kind, reason and receipt are kept. No receipt: nothing was answered."""
 
     kind: str
-    reason: str
-    receipt: Receipt
+    reason: str = ""
+    receipt: Receipt | None = None
 
 
 @dataclass(frozen=True)
 class SavedAnswers:
-    """Answers under `answers/` of a store. A record that cannot be read counts as absent."""
+    """Answers under `answers/` of a store. A record that cannot be read, or no longer fits, counts as absent."""
 
     store: Store
 
-    def accepted(self, key: str) -> SavedAnswer | None:
+    def accepted(self, key: str, fits: Fits) -> SavedAnswer | None:
         """The answer saved under `key`."""
         blob = self.store.read(_path(key))
-        return _read(SavedAnswer, blob.data) if blob else None
+        saved = read_record(SavedAnswer, blob.data) if blob else None
+        return saved if saved and fits(saved.answer) else None
 
     def rejections(self, key: str) -> list[Rejection]:
-        """Every rejection under `key`, in order."""
-        found = []
+        """Every rejection under `key`, in order; an unreadable one still counts as one."""
+        found: list[Rejection] = []
         while blob := self.store.read(_path(key, len(found) + 1)):
-            unreadable = Rejection(kind="unreadable", reason="", receipt=_NO_RECEIPT)
-            found.append(_read(Rejection, blob.data) or unreadable)
+            found.append(read_record(Rejection, blob.data) or Rejection(kind="unreadable"))
         return found
 
-    def accept(self, key: str, saved: SavedAnswer) -> SavedAnswer:
-        """Save, and return what the store holds: the answer that came first wins."""
-        path, data = _path(key), _write(saved)
-        if self.store.create(path, data):
-            return saved
-        blob = self.store.read(path)
-        first = _read(SavedAnswer, blob.data) if blob else None
-        if first is None:
-            self.store.replace(path, data, blob.tag if blob else None)
-        return first or saved
+    def accept(self, key: str, saved: SavedAnswer, fits: Fits) -> SavedAnswer:
+        """Save, and return what the store holds: of several good answers the one that came first."""
+        path, data = _path(key), write_record(saved)
+        while not self.store.create(path, data):
+            blob = self.store.read(path)
+            first = read_record(SavedAnswer, blob.data) if blob else None
+            if first and fits(first.answer):
+                return first
+            if blob and self.store.replace(path, data, blob.tag):
+                return saved
+        return saved
 
     def reject(self, key: str, number: int, rejection: Rejection) -> None:
-        """Count an answer that was not used, so that a restart goes on from there."""
-        self.store.create(_path(key, number), _write(rejection))
+        """Count an answer that was not used, under `number` or the next free one: a restart goes on from there."""
+        data = write_record(rejection)
+        while not self.store.create(_path(key, number), data):
+            number += 1
 
 
-_NO_RECEIPT = Receipt(stage="", item="", prompt_sha="", attempt=0, accepted=False, model="")
+def write_record(record: Noun) -> bytes:
+    """A record as JSON; lone surrogates, which no encoding has, become question marks."""
+    text = json.dumps(record.model_dump(mode="json"), ensure_ascii=False)
+    return text.encode("utf-8", "replace")
 
 
-def _path(key: str, rejected: int = 0) -> str:
-    return f"answers/{key[:2]}/{key}{f'.rejected-{rejected}' if rejected else ''}.json"
-
-
-def _write(record: Noun) -> bytes:
-    return json.dumps(record.model_dump(mode="json"), ensure_ascii=False).encode()
-
-
-def _read(kind: type[R], data: bytes) -> R | None:
+def read_record(kind: type[R], data: bytes) -> R | None:
+    """The record, or None where the bytes are not one."""
     try:
         return kind.model_validate_json(data)
     except ValidationError:
         return None
+
+
+def _path(key: str, rejected: int = 0) -> str:
+    return f"answers/{key[:2]}/{key}{f'.rejected-{rejected}' if rejected else ''}.json"

@@ -47,7 +47,7 @@ def explain(versions: Versions, version: Version, playbook: Playbook, bullet_id:
                 **change.model_dump(mode="json"),
                 "run": made.run if made else "",
                 "flow_run_id": made.flow_run_id if made else "",
-                "models": list(made.learned_by) if made else [],
+                "models": list(made.models) if made else [],
                 "as_of": made.as_of.isoformat() if made and made.as_of else None,
             }
         )
@@ -74,7 +74,7 @@ def explanation(found: dict[str, Any]) -> Iterator[str]:
         if change["before"]:
             yield f"    before: {change['before']}"
         if change["models"]:
-            yield f"    models {', '.join(change['models'])}; flow run {change['flow_run_id']}"
+            yield f"    model {', '.join(change['models'])}; flow run {change['flow_run_id']}"
     for vote in found["votes"]:
         yield f"  tagged {vote['tag']} by {vote['trace_id']}"
 

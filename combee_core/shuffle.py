@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
+from combee_core.errors import UsageError
 from combee_core.types import Group, Reflection, sha256
 
 T = TypeVar("T")
@@ -22,7 +24,12 @@ def group_count(n: int) -> int:
 
 
 def group_sizes(n: int, copies: int) -> tuple[int, ...]:
-    """Sizes of the groups: `copies`·n dealt as evenly as possible, the larger ones first."""
+    """Sizes of the groups: `copies`·n dealt as evenly as possible, the larger ones first. One group holds no copies.
+
+    Raises `UsageError` for fewer than one copy.
+    """
+    if copies < 1:
+        raise UsageError(f"{copies} copies of a reflection are too few: 1 means that each is read once")
     k = group_count(n)
     if k <= 1:
         return (n,) * k
@@ -39,10 +46,10 @@ def deal(items: Sequence[T], copies: int, seed: int, mode: Mode = "paper") -> tu
     """Groups of `items`, which must be in a fixed order.
 
     "paper": the list is repeated `copies` times, shuffled by `random.Random(seed)` and cut into contiguous parts;
-    copies may meet in one group. "spread": copies of an item go to different groups where there are enough.
+    copies may meet in one group. "spread": copies of an item go to different groups where there are enough (p ≤ k).
     """
     sizes = group_sizes(len(items), copies)
-    rng = random.Random(seed)  # noqa: S311 - replayable, not secret
+    rng = random.Random(seed)
     if len(sizes) <= 1:
         return (tuple(items),) * len(sizes)
     if mode == "spread" and copies <= len(sizes):
@@ -66,6 +73,16 @@ def _spread(items: Sequence[T], copies: int, room: list[int], rng: random.Random
 
 def shuffle(reflections: Sequence[Reflection], copies: int, seed: int, mode: Mode = "paper") -> tuple[Group, ...]:
     """The groups of a batch. Reflections without an insight enter none; the input's order never matters."""
-    with_insight = sorted((r for r in reflections if not r.is_nothing), key=lambda r: r.trace_id)
+    with_insight = sorted((r for r in reflections if not r.is_nothing), key=lambda r: (r.trace_id, r.key_insight))
     dealt = deal(with_insight, copies, seed, mode)
     return tuple(Group(number=g, of=len(dealt), entries=entries) for g, entries in enumerate(dealt, start=1))
+
+
+def together(groups: Sequence[Group]) -> float:
+    """The share of reflections of which two copies lie in one group, from 0 to 1: there the second buys nothing."""
+    met, all_ids = set[str](), set[str]()
+    for group in groups:
+        times = Counter(entry.trace_id for entry in group.entries)
+        all_ids |= times.keys()
+        met |= {trace_id for trace_id, seen in times.items() if seen > 1}
+    return len(met) / len(all_ids) if all_ids else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -12,13 +13,13 @@ from combee_core.records import Amounts, RunResult, State
 from combee_core.types import OperationFate, SetAside
 
 _SHOWN = 60
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
 
 
 def cell(text: str) -> str:
     """Text that is safe inside a Markdown table: nothing in it is read as a table, as HTML or as a link."""
-    for mark in "\\`*_[]|":
-        text = text.replace(mark, "\\" + mark)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\n", " ")
+    line = " ".join(text.replace("\0", " ").splitlines())
+    return re.sub(r"[\\`*_\[\]~$]|:(?=//)", r"\\\g<0>", line).translate(_ENTITIES)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -115,13 +116,15 @@ def unlearned(result: RunResult) -> list[dict[str, object]]:
 def spent(result: RunResult) -> str:
     """Calls, tokens and money."""
     rows = [(stage, result.model_calls.get(stage, 0)) for stage in STAGES]
-    amounts = [("tokens", *_amount(result.tokens)), ("cost, US dollars", *_amount(result.cost))]
+    amounts = [
+        ("tokens", _amount(result.tokens.this_run, result.tokens), _amount(result.tokens.total, result.tokens)),
+        ("cost, US dollars", _amount(result.cost.this_run, result.cost), _amount(result.cost.total, result.cost)),
+    ]
     return f"{table(('stage', 'model calls'), rows)}\n\n{table(('', 'this run', 'in all'), amounts)}\n"
 
 
-def _amount(amounts: Amounts) -> tuple[str, str]:
-    least = "at least " if amounts.at_least else ""
-    return (
-        "unknown" if amounts.this_run is None else f"{least}{amounts.this_run:g}",
-        "unknown" if amounts.total is None else f"{least}{amounts.total:g}",
-    )
+def _amount(value: float | None, of: Amounts) -> str:
+    if value is None:
+        return "unknown"
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
+    return f"at least {number}" if of.at_least else number

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import re
 import uuid
-from hashlib import sha256
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from hashlib import sha256
 from typing import Any
+
+from pydantic import ValidationError
 
 from combee_core.errors import StoreError, UsageError
 from combee_core.ports import Store
-from combee_core.types import Noun
+from combee_core.types import Noun, SetAside
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SHOWN = 12
 
 
 class Version(Noun):
-    """One published version. `learned_by` lists the models behind it and its ancestors; an import adds none."""
+    """One published version.
+
+    `models` answered for this version, `learned_by` for it and all before it; an import adds none. `set_aside` is
+    what the run could not apply because `latest` had moved meanwhile.
+    """
 
     playbook: str
     version: int
@@ -28,10 +35,12 @@ class Version(Noun):
     state: dict[str, Any]
     run: str = ""
     flow_run_id: str = ""
+    models: tuple[str, ...] = ()
     learned_by: tuple[str, ...] = ()
     as_of: date | None = None
     origin: str = "learned"
     note: str = ""
+    set_aside: tuple[SetAside, ...] = ()
     previous: str | None = None
 
 
@@ -46,7 +55,7 @@ class Pointer(Noun):
 
 @dataclass(frozen=True)
 class Versions:
-    """The versions of one playbook."""
+    """The versions of one playbook. Raises `StoreError` for an object that is damaged, by name and by content."""
 
     store: Store
     playbook: str
@@ -60,7 +69,7 @@ class Versions:
         return f"playbooks/{self.playbook}"
 
     def latest(self) -> Version | None:
-        """The newest version, its hash checked; None before the first. Raises `StoreError` if it does not match."""
+        """The newest version, its hash checked; None before the first."""
         pointer, _ = self._pointer()
         return self._load(pointer.key, pointer.sha256) if pointer else None
 
@@ -86,7 +95,7 @@ class Versions:
         version = draft.model_copy(update={"previous": pointer.key if pointer else None})
         data = version.model_dump_json().encode()
         digest = sha256(data).hexdigest()
-        key = f"{self._home}/versions/{version.version:08d}-{digest[:12]}.json"
+        key = f"{self._home}/versions/{version.version:08d}-{digest[:_SHOWN]}.json"
         if not self.store.create(key, data):
             raise StoreError(f"{self.store.uri}/{key} holds something else than its name says; move it away")
         moved = Pointer(version=version.version, key=key, sha256=digest, writer_id=uuid.uuid4().hex)
@@ -94,12 +103,27 @@ class Versions:
         return version if won else None
 
     def _pointer(self) -> tuple[Pointer | None, str | None]:
-        blob = self.store.read(f"{self._home}/latest.json")
-        return (Pointer.model_validate_json(blob.data), blob.tag) if blob else (None, None)
-
-    def _load(self, key: str, digest: str | None = None) -> Version:
+        key = f"{self._home}/latest.json"
         blob = self.store.read(key)
-        if blob is None or (digest and sha256(blob.data).hexdigest() != digest):
-            state = "is missing" if blob is None else "does not have the hash that latest.json names"
-            raise StoreError(f"{self.store.uri}/{key} {state}; restore it from a copy of the store")
-        return Version.model_validate_json(blob.data)
+        if blob is None:
+            return None, None
+        try:
+            return Pointer.model_validate_json(blob.data), blob.tag
+        except ValidationError as error:
+            raise self._damaged(key, "is no pointer to a version") from error
+
+    def _load(self, key: str, digest: str = "") -> Version:
+        """The version under `key`, compared with its hash: the whole one where it is known, else the name's part."""
+        blob = self.store.read(key)
+        if blob is None:
+            raise self._damaged(key, "is missing")
+        found, named = sha256(blob.data).hexdigest(), key.removesuffix(".json").rpartition("-")[2]
+        if found[:_SHOWN] != named or (digest and found != digest):
+            raise self._damaged(key, "does not have the hash that it was published with")
+        try:
+            return Version.model_validate_json(blob.data)
+        except ValidationError as error:
+            raise self._damaged(key, "was written by another release of this program") from error
+
+    def _damaged(self, key: str, how: str) -> StoreError:
+        return StoreError(f"{self.store.uri}/{key} {how}; restore it from a copy of the store")

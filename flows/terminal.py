@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import Any, cast
 from uuid import UUID
 
 from prefect import Flow
@@ -16,7 +17,7 @@ from prefect.states import Scheduled
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, open_workshop
 from combee_core.config import RunRequest
-from combee_core.errors import UsageError
+from combee_core.errors import CombeeError, UsageError
 from combee_core.records import Failure, RunResult
 from combee_core.runs import run_of
 from flows.epoch import epoch
@@ -29,7 +30,9 @@ FLOWS: dict[str, Flow[Any, RunResult]] = {"epoch": epoch, "nightly": nightly}
 
 def start(name: str, request: RunRequest) -> tuple[RunResult, BaseException | None]:
     """Run a top flow; its result, and the error if it failed."""
-    return _outcome(FLOWS[name](request, return_state=True), request)
+    _spare_the_terminal()
+    state = run_flow(FLOWS[name], parameters={"request": request}, return_type="state")
+    return _outcome(state, request)
 
 
 def restart(flow_run_id: str) -> tuple[RunResult, BaseException | None]:
@@ -37,6 +40,7 @@ def restart(flow_run_id: str) -> tuple[RunResult, BaseException | None]:
 
     Raises `UsageError` where the server knows no such run or it is not one of ours.
     """
+    _spare_the_terminal()
     with get_client(sync_client=True) as client:
         run = _top(client, flow_run_id)
         flow = FLOWS.get(client.read_flow(run.flow_id).name)
@@ -59,11 +63,14 @@ def _top(client: SyncPrefectClient, flow_run_id: str) -> FlowRun:
                 break
             run = client.read_flow_run(parent)
     except (ObjectNotFound, ValueError) as error:
-        raise UsageError(f"the Prefect server knows no flow run {flow_run_id}; copy the id from the run's page") from error
+        raise UsageError(
+            f"the Prefect server knows no flow run {flow_run_id}; copy the id from the run's page"
+        ) from error
     return run
 
 
-def _outcome(state: PrefectState[Any], request: RunRequest) -> tuple[RunResult, BaseException | None]:
+def _outcome(ended: object, request: RunRequest) -> tuple[RunResult, BaseException | None]:
+    state = cast(PrefectState[Any], ended)
     value = state.result(raise_on_failure=False)
     if isinstance(value, RunResult):
         return value, None
@@ -81,3 +88,14 @@ def _failure(request: RunRequest, flow_run_id: str, error: BaseException) -> Run
     else:
         result = failed_result(open_workshop(Place(store=store.uri, run=run.key)), error)
     return result.model_copy(update={"flow_run_id": flow_run_id})
+
+
+def _spare_the_terminal() -> None:
+    """Keep the stack of an error that we raised on purpose off the terminal; the UI still has it."""
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_news)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    kind = record.exc_info[0] if record.exc_info else None
+    return not (kind and issubclass(kind, CombeeError))

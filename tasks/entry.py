@@ -74,12 +74,12 @@ def held(opened: Opened) -> Iterator[Workshop]:
     with ExitStack() as stack:
         stack.enter_context(shop.store.lease(shop.run.path("owner"), f"flow run {top_id()}"))
         crashed.mark_others(shop, top_id())
-        preflight(shop)
         try:
+            preflight(shop)
             yield shop
         except CombeeError as error:
             result = failed_result(shop, error)
-            backlog.file(shop.store, result.playbook, shop.run.key, result.fates)
+            backlog.file(shop.store, shop.plan, result.fates)
             report.accounting(result)
             raise
 
@@ -93,32 +93,27 @@ def failed_result(shop: Workshop, error: BaseException) -> RunResult:
 
 def remaining(shop: Workshop) -> Iterator[Place]:
     """The batches that are still to be done, each recorded before it is handed out."""
-    done = len(shop.run.states())
-    for number in range(done + 1, shop.plan.batch_count + 1):
+    done, batches = len(shop.run.states()), shop.plan.batch_count
+    progress = report.Progress(batches)
+    for number in range(done + 1, batches + 1):
+        progress.show(number - 1)
         if shop.run.batch(number) is None:
             found = read_input(shop.plan.request.source)
             shop.run.start_batch(next_batch(shop.plan, number, found.everything))
         yield Place(store=shop.store.uri, run=shop.run.key, number=number)
+    progress.show(batches)
 
 
 def finish(shop: Workshop) -> RunResult:
     """Publish, record the result, say what changed."""
     states = shop.run.states()
-    model = "simulated/" if _simulated(shop) else shop.settings.model.model
-    version, set_aside = publish(
-        shop.plan, states, shop.versions, shop.learner, flow_run_id=top_id(), model=model
-    )
+    version, set_aside = publish(shop.plan, states, shop.versions, shop.learner, flow_run_id=top_id())
     empty = shop.learner.digest(shop.learner.empty())
     result = outcome.finished(shop.plan, states, version, empty, set_aside, shop.client.ledger)
     result = result.model_copy(update={"flow_run_id": top_id()})
-    backlog.file(shop.store, result.playbook, shop.run.key, result.fates)
+    backlog.file(shop.store, shop.plan, result.fates)
     report.finished(shop, result)
     return shop.run.finish(result)
-
-
-def _simulated(shop: Workshop) -> bool:
-    models = {receipt.model for state in shop.run.states() for receipt in state.receipts}
-    return any(model.startswith("simulated/") for model in models)
 
 
 def recorded(opened: Opened) -> RunResult:

@@ -75,7 +75,8 @@ def merge(
         quote(curated),
         shop.task_key("merge", place.number, shop.run.key, inputs),
     )
-    return collected("merge", ["merge"], [future])[0]
+    digest: str = collected("merge", ["merge"], [future])[0]
+    return digest
 
 
 def _task(stage: Task[Any, Any], place: Place, results: str) -> Task[Any, Any]:

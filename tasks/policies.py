@@ -38,30 +38,18 @@ def saved(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
     The key says everything that the result depends on. Prefect's own policies would miss the prompts (TASK_SOURCE
     reads the function's text alone) or would never hit in another run (RUN_ID).
     """
-
-    def decorate(function: Callable[P, R]) -> Task[P, R]:
-        return task(
-            function,
-            name=function.__name__,
-            task_run_name=name,
-            persist_result=True,
-            cache_policy=CacheKeyFnPolicy(cache_key_fn=_key),
-            result_serializer="json",
-            retry_condition_fn=_may_retry,
-        )
-
-    return decorate
+    return task(
+        task_run_name=name,
+        persist_result=True,
+        cache_policy=CacheKeyFnPolicy(cache_key_fn=_key),
+        result_serializer="json",
+        retry_condition_fn=_may_retry,
+    )
 
 
 def plain(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
     """A cheap task that is there to be seen; its result is not kept."""
-
-    def decorate(function: Callable[P, R]) -> Task[P, R]:
-        return task(
-            function, name=function.__name__, task_run_name=name, persist_result=False, cache_policy=NO_CACHE
-        )
-
-    return decorate
+    return task(task_run_name=name, persist_result=False, cache_policy=NO_CACHE)
 
 
 def kept(in_block: str, model: ModelSettings, stage: Task[P, R]) -> Task[P, R]:

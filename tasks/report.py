@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from uuid import UUID
+
+from prefect.artifacts import (
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
 
 from combee_core import summary
 from combee_core.adapters.workshop import Workshop
@@ -17,7 +24,9 @@ def finished(shop: Workshop, result: RunResult) -> None:
     state = shop.learner.load(after.state) if after else shop.learner.empty()
     if isinstance(before, Playbook) and isinstance(state, Playbook):
         text = summary.what_changed(result, diff(before, state), shop.run.states())
-        create_markdown_artifact(markdown=text, key="playbook-changes", description="What was learned, and from what")
+        create_markdown_artifact(
+            markdown=text, key="playbook-changes", description="What was learned, and from what"
+        )
     accounting(result)
 
 
@@ -26,5 +35,29 @@ def accounting(result: RunResult) -> None:
     create_table_artifact(table=summary.accounting(result), key="accounting", description="Every trace, once")
     rest = summary.unlearned(result)
     if rest:
-        create_table_artifact(table=rest, key="not-learned", description="Traces that taught nothing, and why")
+        create_table_artifact(
+            table=rest, key="not-learned", description="Traces that taught nothing, and why"
+        )
     create_markdown_artifact(markdown=summary.spent(result), key="cost", description="Calls, tokens, money")
+
+
+class Progress:
+    """The share of batches that are done, as a progress artifact of the flow run."""
+
+    def __init__(self, batches: int) -> None:
+        self._batches = batches
+        self._artifact: UUID | None = None
+
+    def show(self, done: int) -> None:
+        """Say that so many batches are done; nothing is shown for a run without batches."""
+        if not self._batches:
+            return
+        percent, text = 100 * done / self._batches, f"{done} of {self._batches} batches"
+        if self._artifact is None:
+            self._artifact = _created(create_progress_artifact(percent, key="progress", description=text))
+        else:
+            update_progress_artifact(self._artifact, percent, description=text)
+
+
+def _created(artifact: object) -> UUID:
+    return UUID(str(artifact))

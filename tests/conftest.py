@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command import Combee
 from seaweed import Seaweed, seaweed, weed_binary
 
 from combee_core.adapters.stores import open_store
@@ -43,3 +44,19 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 # end of stores
+
+
+# commands
+
+
+@pytest.fixture(scope="session")
+def combee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Combee]:
+    """The command, with one Prefect server for all tests of a process; it is stopped at the end."""
+    command = Combee(tmp_path_factory.mktemp("home"))
+    started = command("server", "up")
+    assert started.code == 0, started.err
+    yield command
+    assert command("server", "down").code == 0
+
+
+# end of commands

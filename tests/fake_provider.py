@@ -4,7 +4,7 @@
         model = LitellmModel("openai/any", api_base=provider.url, api_key="none")
 
 A script is a list (one reply a request to `/chat/completions`; the last one repeats) or a function from
-`Received` to `Reply`. `models` are the names that `GET /models` offers; None answers 404 there, a `Reply` that.
+`Received` to `Reply`. `models` are the names that `GET /models` offers, or its `Reply`; None is a 404 there.
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ def answer(
     return Reply(json.dumps(record).encode(), headers={"content-type": "application/json"})
 
 
-def failure(
-    status: int, message: str, *, code: str = "", kind: str = "", retry_after: str | None = None
-) -> Reply:
+def failure(status: int, message: str, *, code: str = "", kind: str = "", retry_after: str | None = None) -> Reply:
     """An error in the OpenAI shape; `kind` is its "type"."""
     body = {"error": {"message": message, "type": kind or "error", "code": code or None, "param": None}}
     headers = {"content-type": "application/json"}
@@ -93,9 +91,7 @@ def cut(reply: Reply, share: float = 0.5) -> Reply:
 class FakeProvider:
     """The server: `url` is the api_base, `requests` what came, `calls` how many of them were completions."""
 
-    def __init__(
-        self, script: Sequence[Reply] | Handler, models: Sequence[str] | Reply | None = ("served",)
-    ) -> None:
+    def __init__(self, script: Sequence[Reply] | Handler, models: Sequence[str] | Reply | None = ("served",)) -> None:
         self._script = script
         self._models = models
         self._released = threading.Event()
@@ -142,8 +138,7 @@ class FakeProvider:
         self._released.wait()
 
     def __enter__(self) -> FakeProvider:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler_of(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         return self
@@ -155,6 +150,11 @@ class FakeProvider:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512  # with the usual 5 a burst of calls waits a second for its connections
 
 
 def _handler_of(provider: FakeProvider) -> type[BaseHTTPRequestHandler]:

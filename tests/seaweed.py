@@ -67,9 +67,7 @@ def seaweed(bucket: str = "combee-test") -> Iterator[Seaweed]:
         try:
             _wait_ready(server, child, folder)
             owner = _listener(ports["s3"])
-            assert owner in (child.pid, None), (
-                f"port {ports['s3']} belongs to process {owner}, not to our child"
-            )
+            assert owner in (child.pid, None), f"port {ports['s3']} belongs to process {owner}, not to our child"
             yield server
         finally:
             _stop(child)

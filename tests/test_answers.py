@@ -35,9 +35,7 @@ def read(text: str | None, **fields: object) -> object:
 
 
 @given(objects, chatter, chatter, st.sampled_from(["\n", "\n```\n", "\n```json\n", "\n~~~\n"]))
-def test_any_object_survives_fences_and_chatter(
-    value: dict[str, object], before: str, after: str, fence: str
-) -> None:
+def test_any_object_survives_fences_and_chatter(value: dict[str, object], before: str, after: str, fence: str) -> None:
     closing = fence.replace("json", "")
     assert read(before + fence + json.dumps(value) + closing + after) == value
     assert read(before + fence + json.dumps(value, indent=2, ensure_ascii=False) + closing + after) == value
@@ -90,7 +88,8 @@ def test_an_empty_draft_in_a_closed_think_block_is_not_the_answer() -> None:
 
 
 def test_reasoning_whose_opening_tag_is_in_the_prompt_is_dropped() -> None:
-    assert read('Perhaps {"operations": []}?</think>\n' + BARE) == OBJECT
+    draft = json.dumps({"operations": [OTHER]})
+    assert read(f"Perhaps {draft}?</think>\n{BARE}") == OBJECT
 
 
 def test_several_reasoning_blocks_are_dropped() -> None:
@@ -293,7 +292,7 @@ def test_nesting_is_read_down_to_the_limit() -> None:
         read(f'{{"a": {{"b": {deep}}}}}')
 
 
-@pytest.mark.parametrize("text", ["I see no lesson here.", "42", "null", '"text"', "[1]", "see [1] and [2]"])
+@pytest.mark.parametrize("text", ["I see no lesson here.", "42", "null", '"text"', "[1]", "[1] and items[]"])
 def test_an_answer_without_an_object_is_malformed_and_shown(text: str) -> None:
     with pytest.raises(AnswerMalformed, match="no JSON object; it starts"):
         read(text)

@@ -35,16 +35,12 @@ NAMES = (
 )  # fmt: skip
 
 
-def sort(
-    status: int | None, body: str = "", *names: str, headers: dict[str, str] | None = None
-) -> ModelError:
+def sort(status: int | None, body: str = "", *names: str, headers: dict[str, str] | None = None) -> ModelError:
     return classify(Fault(status, body, headers or {}, names), CALLEE, NOW)
 
 
 @given(st.none() | st.integers(100, 599), st.text(max_size=80), st.lists(st.sampled_from(NAMES), max_size=3))
-def test_every_fault_gets_a_leaf_with_a_message_of_one_line(
-    status: int | None, body: str, names: list[str]
-) -> None:
+def test_every_fault_gets_a_leaf_with_a_message_of_one_line(status: int | None, body: str, names: list[str]) -> None:
     error = sort(status, body, *names)
     assert type(error) in (ModelBusy, ModelFault, ModelTooLarge, ModelRefused, ModelUnusable)
     assert str(error).startswith("openai/gpt-4o: ")
@@ -61,9 +57,7 @@ def test_the_class_alone_never_decides(name: str) -> None:
 
 def test_the_real_class_status_and_words_survive_in_the_message() -> None:
     body = json.dumps({"error": {"message": "Rate limit\nreached", "type": "tokens"}})
-    assert str(sort(429, body, "RateLimitError")) == (
-        "openai/gpt-4o: busy (RateLimitError 429: Rate limit reached)"
-    )
+    assert str(sort(429, body, "RateLimitError")) == ("openai/gpt-4o: busy (RateLimitError 429: Rate limit reached)")
 
 
 @pytest.mark.parametrize(
@@ -274,9 +268,7 @@ def test_an_exhausted_output_budget_reported_as_a_bad_request_is_told_apart() ->
         (500, "'temperature' broke the server", set()),
     ],
 )
-def test_parameters_that_a_server_refuses_by_name_are_found(
-    status: int, body: str, refused: set[str]
-) -> None:
+def test_parameters_that_a_server_refuses_by_name_are_found(status: int, body: str, refused: set[str]) -> None:
     sent = {"temperature": 0.0, "seed": 1, "response_format": {}}
     assert refused_parameters(Fault(status, body), sent) == refused
     assert refused_parameters(Fault(status, body), {}) == set()

@@ -31,6 +31,22 @@ def child(code: str, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
+def together(code: str, uri: str, count: int = 4) -> dict[int, str]:
+    """What each of some processes said that run `code` at the same time; each says "ready" and waits for a line."""
+    children = [child(code, uri) for _ in range(count)]
+    pipes = [(one.stdin, one.stdout) for one in children]
+    for _, said in pipes:
+        assert said is not None
+        assert said.readline() == "ready\n"
+    for told, _ in pipes:
+        assert told is not None
+        told.write("go\n")
+        told.flush()
+    spoken = {one.pid: one.communicate(timeout=120)[0] for one in children}
+    assert [one.returncode for one in children] == [0] * count
+    return spoken
+
+
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """A folder that other users may enter, unlike pytest's own."""
@@ -59,6 +75,7 @@ def test_processes_that_count_together_lose_no_update(tmp_path: Path) -> None:
 import os, sys
 from combee_core.adapters.stores import open_store
 store = open_store(sys.argv[1])
+print("ready", flush=True)
 input()
 for number in range(20):
     while True:
@@ -67,13 +84,31 @@ for number in range(20):
         if store.replace("counter", f"{value} {os.getpid()} {number}".encode(), held.tag):
             break
 """
-    children = [child(code, store.uri) for _ in range(4)]
-    for one in children:
-        one.communicate("go\n", timeout=120)
-    assert [one.returncode for one in children] == [0] * 4
+    together(code, store.uri)
     counter = store.read("counter")
     assert counter is not None
     assert int(counter.data.split()[0]) == 80
+
+
+def test_of_processes_that_create_the_same_keys_each_key_has_one_winner(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from combee_core.adapters.stores import open_store
+store = open_store(sys.argv[1])
+print("ready", flush=True)
+input()
+for number in range(200):
+    if store.create(f"k{number}", str(os.getpid()).encode()):
+        print(number)
+"""
+    store = FileStore(tmp_path)
+    won = {pid: said.split() for pid, said in together(code, store.uri).items()}
+    assert sorted(int(number) for numbers in won.values() for number in numbers) == list(range(200))
+    for pid, numbers in won.items():
+        for number in numbers:
+            held = store.read(f"k{number}")
+            assert held is not None
+            assert held.data == str(pid).encode()
 
 
 def test_a_temporary_file_left_by_a_kill_is_not_listed_and_hinders_nobody(tmp_path: Path) -> None:
@@ -287,9 +322,7 @@ class FolderAndMemoryAgree(RuleBasedStateMachine):
 
     @rule(key=KEYS, data=DATA)
     def replace(self, key: str, data: bytes) -> None:
-        folder, memory = (
-            store.replace(key, data, tag) for store, tag in zip(self.stores, self.tags, strict=True)
-        )
+        folder, memory = (store.replace(key, data, tag) for store, tag in zip(self.stores, self.tags, strict=True))
         assert folder == memory
 
     @rule(key=KEYS)

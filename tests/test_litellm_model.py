@@ -30,6 +30,9 @@ from combee_core.errors import (
 )
 from combee_core.types import Completion, Message, Prompt, Request, Usage
 
+# litellm declares a typed dictionary in a way that pydantic warns about, once, when Mistral is first used.
+pytestmark = pytest.mark.filterwarnings("ignore:.*using the `ReadOnly` qualifier:UserWarning")
+
 T = TypeVar("T")
 SCHEMA = {"type": "object", "properties": {"operations": {"type": "array"}}, "required": ["operations"]}
 PROMPT = Prompt(
@@ -88,7 +91,7 @@ def fault(reply: Reply, client: Callable[[FakeProvider], LitellmModel], timeout:
         model = client(provider)
         with pytest.raises(ModelError) as caught:
             complete(model, REQUEST.model_copy(update={"timeout": timeout}))
-        assert provider.calls == 1
+        assert provider.calls == 1, caught.value
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     return caught.value
 
@@ -111,7 +114,7 @@ def test_a_completion_carries_text_finish_tokens_and_the_name_that_answered() ->
     assert completion == Completion(
         text=EMPTY,
         finish="stop",
-        usage=Usage(input_tokens=100, output_tokens=7, cached_tokens=60),
+        usage=Usage(input_tokens=100, output_tokens=7, cached_tokens=60, cost=0.0),
         model="simulated/desk",
     )
 
@@ -432,6 +435,25 @@ def test_a_closed_model_can_be_used_again_in_another_loop() -> None:
         assert [complete(model).text, complete(model).text] == [EMPTY, EMPTY]
 
 
+def test_closing_leaves_no_task_and_a_model_that_still_works() -> None:
+    with FakeProvider([answer(EMPTY)]) as provider:
+        model = openai(provider)
+
+        async def twice() -> None:
+            for _ in range(2):
+                assert (await model.complete(REQUEST)).text == EMPTY
+                await model.aclose()
+                assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        asyncio.run(twice())
+
+
+def test_the_input_limit_is_known_where_litellm_knows_the_model() -> None:
+    assert LitellmModel("openai/gpt-4o").context_tokens == 128_000
+    for model in ("openai/house-model", "gpt4o-typo"):
+        assert LitellmModel(model).context_tokens is None
+
+
 def test_a_model_string_that_litellm_cannot_place_is_unusable_and_says_what_to_write() -> None:
     for ask in (complete, preflight):
         with pytest.raises(ModelUnusable, match="gpt4o-typo: litellm knows no such model; write provider/na"):
@@ -455,10 +477,16 @@ def test_a_preflight_sends_the_key_of_the_environment(monkeypatch: pytest.Monkey
 
 
 def test_a_wrong_name_is_found_before_the_first_call_and_the_right_ones_shown() -> None:
-    with FakeProvider([answer("yes")], models=list("abcdefg")) as provider:
-        with pytest.raises(ModelUnusable, match=r"no model 'typo'; it has: a, b, c, d, e, …"):
+    with FakeProvider([failure(404, "no such model")], models=list("abcdefg")) as provider:
+        with pytest.raises(ModelUnusable, match=r"no model 'typo'; it has: a, b, c, d, e, … .*no such model"):
             preflight(openai(provider, "typo"))
-        assert provider.calls == 0
+        assert provider.calls == 1
+
+
+def test_a_name_that_a_gateway_serves_without_listing_it_is_right() -> None:
+    with FakeProvider([answer("yes", finish="length")], models=["listed"]) as provider:
+        preflight(openai(provider, "alias"))
+        assert provider.calls == 1
 
 
 def test_a_name_that_the_server_lists_with_latest_is_right() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import os
+import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from seaweed import Seaweed
 
 from combee_core.adapters.s3_errors import Answer, Busy, Missing, Refused, explain
+from combee_core.adapters.s3_store import S3Store
 from combee_core.adapters.stores import open_store
 from combee_core.errors import StoreDenied, StoreError, StoreUnavailable, UsageError
 from combee_core.ports import Store
@@ -53,9 +56,7 @@ def test_an_identity_without_rights_is_denied_and_told_of_list_bucket(
 
 
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
-def test_wrong_credentials_are_denied_and_named(
-    s3_uri: str, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_credentials_are_denied_and_named(s3_uri: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     open_store(s3_uri).create("present", b"x")
     monkeypatch.setenv(name, "wrong-wrong-wrong")
     denied(s3_uri, name)
@@ -98,8 +99,28 @@ def test_an_endpoint_that_is_no_url_is_wrong_use(s3_uri: str, monkeypatch: pytes
         open_store(s3_uri).read("k")
 
 
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """Accepts every connection and never says a word."""
+    with socket.create_server(("127.0.0.1", 0), backlog=50) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_server_that_never_answers_is_unavailable(
+    s3_uri: str, silent_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert s3_uri
+    monkeypatch.setenv("AWS_ENDPOINT_URL", silent_server)
+    for name, call in each_call(S3Store("bucket", "x", limit=0.2)).items():
+        with pytest.raises(StoreUnavailable) as fault:
+            call()
+        assert "no answer: within 0.2 seconds" in str(fault.value), name
+
+
 class WebServer(http.server.BaseHTTPRequestHandler):
     """Some web server that knows no S3 and has no such page."""
+
+    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -124,9 +145,7 @@ def web_server() -> Iterator[str]:
         server.server_close()
 
 
-def test_a_404_of_a_server_that_is_no_s3_is_not_read_as_absent(
-    s3_uri: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_404_of_a_server_that_is_no_s3_is_not_read_as_absent(s3_uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with web_server() as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         store = open_store(s3_uri)
@@ -161,6 +180,7 @@ def test_a_child_that_was_forked_connects_anew(s3_uri: str) -> None:
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(store.read, "k").result() == store.read("k")
     if (child := os.fork()) == 0:
+        signal.alarm(60)
         found = store.read("k")
         os._exit(0 if found is not None and found.data == b"x" else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -187,9 +207,7 @@ def test_a_child_that_was_forked_connects_anew(s3_uri: str) -> None:
         (301, "PermanentRedirect", StoreError, "AWS_DEFAULT_REGION"),
     ],
 )
-def test_each_answer_has_its_error_and_its_way_out(
-    status: int, code: str, kind: type[StoreError], words: str
-) -> None:
+def test_each_answer_has_its_error_and_its_way_out(status: int, code: str, kind: type[StoreError], words: str) -> None:
     error = explain(Answer(status, code, "said the server"), "bucket", "s3://bucket/k")
     assert type(error) is kind
     assert str(error).startswith(f"s3://bucket/k: {code} ({status}): said the server")

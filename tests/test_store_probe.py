@@ -49,9 +49,7 @@ class Forgetful(MemoryStore):
     ("kind", "words"),
     [(CarelessCreate, "If-None-Match is ignored"), (CarelessReplace, "If-Match is ignored")],
 )
-def test_a_store_that_ignores_a_condition_is_refused_and_left_clean(
-    kind: type[MemoryStore], words: str
-) -> None:
+def test_a_store_that_ignores_a_condition_is_refused_and_left_clean(kind: type[MemoryStore], words: str) -> None:
     store = kind(uuid.uuid4().hex)
     with pytest.raises(StoreError, match="ignores conditional headers") as refused:
         probe_conditional_writes(store)
@@ -116,7 +114,7 @@ def test_a_server_that_ignores_conditional_headers_is_found_out(monkeypatch: pyt
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "anything")
     with careless_server() as (url, objects):
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        with pytest.raises(StoreError, match="s3://bucket/x: .*If-None-Match is ignored"):
+        with pytest.raises(StoreError, match=r"s3://bucket/x: .*If-None-Match is ignored"):
             probe_conditional_writes(open_store("s3://bucket/x"))
         assert objects == {}
 

@@ -29,9 +29,7 @@ ROOT = Path(__file__).parents[1]
         ("FILE://./x", "here/x"),
     ],
 )
-def test_folders_relative_to_here(
-    uri: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folders_relative_to_here(uri: str, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     store = open_store(uri)

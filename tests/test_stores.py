@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
 import pytest
@@ -290,3 +292,21 @@ def test_of_many_who_want_a_lease_one_has_it(store: Store) -> None:
             return False
 
     assert at_once(want).count(True) == 1
+
+
+def test_a_lease_that_goes_from_hand_to_hand_is_never_in_two(store: Store) -> None:
+    writers, rounds = (3, 5) if store.uri.startswith("s3:") else (WRITERS, 60)
+    inside: list[int] = []
+    crowded: list[list[int]] = []
+
+    def come_and_go(number: int) -> None:
+        for _ in range(rounds):
+            with suppress(RunHeld), store.lease("owner", f"holder {number}"):
+                inside.append(number)
+                time.sleep(0)
+                crowded.extend([list(inside)] if len(inside) > 1 else [])
+                inside.remove(number)
+
+    at_once(come_and_go, writers)
+    assert crowded == []
+    assert store.list("") == []

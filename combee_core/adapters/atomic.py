@@ -64,9 +64,7 @@ def link(temporary: Path, path: Path) -> bool:
         return False
     except OSError as error:
         if error.errno in _NO_LINKS:
-            raise StoreError(
-                f"{path}: this file system has no hard links: keep the store on another"
-            ) from error
+            raise StoreError(f"{path}: this file system has no hard links: keep the store on another") from error
         raise
     sync(path.parent)
     return True

@@ -146,9 +146,9 @@ def fault_of(error: BaseException) -> Fault:
     The exception nearest to the caller may hold a made-up status; the HTTP error below it holds the real one.
     """
     chain = list(_causes(error))
-    wire = next((one for one in chain if type(one).__name__.endswith("HTTPStatusError")), error)
-    response = getattr(wire, "response", None)
-    status = getattr(response if wire is not error else error, "status_code", None)
+    wire = next((one for one in chain if type(one).__name__.endswith("HTTPStatusError")), None)
+    response = getattr(wire or error, "response", None)
+    status = getattr(response if wire else error, "status_code", None)
     body = _text_of(response)
     return Fault(
         status=status if isinstance(status, int) else None,
@@ -237,9 +237,7 @@ def _told(fault: Fault) -> str:
     """Class, status and words of the provider, in one line and without keys."""
     words = " ".join(_SECRET.sub("…", _message(fault.body)).split())
     shown = words if len(words) <= 300 else words[:300] + "…"
-    return " ".join(
-        part for part in (fault.names[0] if fault.names else "", _shown(fault.status), shown) if part
-    )
+    return " ".join(part for part in (fault.names[0] if fault.names else "", _shown(fault.status), shown) if part)
 
 
 def _shown(status: int | None) -> str:

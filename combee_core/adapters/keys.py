@@ -12,9 +12,7 @@ def check_key(key: str) -> str:
     """The key itself; `UsageError` if it is absolute, climbs out of the store or is no text."""
     parts = key.split("/")
     if "" in parts:
-        raise UsageError(
-            f"store key {key!r}: a key is words between single slashes, such as 'runs/a/plan.json'"
-        )
+        raise UsageError(f"store key {key!r}: a key is words between single slashes, such as 'runs/a/plan.json'")
     if "." in parts or ".." in parts:
         raise UsageError(f"store key {key!r}: '.' and '..' are not allowed, so that no key leaves the store")
     if any(part.startswith(OWN) for part in parts):

@@ -25,7 +25,7 @@ from combee_core.adapters.litellm_wire import (
     public_address,
     route_of,
 )
-from combee_core.adapters.load_litellm import load_litellm
+from combee_core.adapters.load_litellm import load_litellm, model_info
 from combee_core.errors import ModelBusy, ModelError, ModelFault, ModelUnusable
 from combee_core.types import Completion, Message, Prompt, Request
 
@@ -58,6 +58,15 @@ class LitellmModel:
         """Model string, and the address if one was given, without credentials."""
         return f"{self._model}@{public_address(self._api_base)}" if self._api_base else self._model
 
+    @property
+    def context_tokens(self) -> int | None:
+        """The input limit that litellm knows of; the first look loads it. None for a name of one's own."""
+        try:
+            info = model_info(load_litellm(), self._model) or {}
+        except ModelUnusable:
+            return None
+        return info.get("max_input_tokens")
+
     async def complete(self, request: Request) -> Completion:
         """Ask once; raises a leaf of `ModelError`. `request.timeout` is in seconds, for the whole answer."""
         litellm = await asyncio.to_thread(load_litellm)
@@ -84,8 +93,16 @@ class LitellmModel:
         if names is None:
             await self._try_one_token(litellm, route, timeout)
         elif not {route.served, f"{route.served}:latest"} & set(names):
+            await self._try_unlisted(litellm, route, names, timeout)
+
+    async def _try_unlisted(self, litellm: Any, route: Route, names: list[str], timeout: float) -> None:
+        """Gateways serve names that they do not list, so the name is tried before it is called wrong."""
+        try:
+            await self._try_one_token(litellm, route, timeout)
+        except ModelUnusable as error:
             shown = ", ".join(names[:_SHOWN_NAMES]) + (", …" if len(names) > _SHOWN_NAMES else "")
-            raise ModelUnusable(f"{route.callee.address} offers no model {route.served!r}; it has: {shown}")
+            where = route.callee.address
+            raise ModelUnusable(f"{where} offers no model {route.served!r}; it has: {shown} ({error})") from error
 
     async def aclose(self) -> None:
         """Close litellm's connections and its logging task; all models of the process share them."""
@@ -104,9 +121,7 @@ class LitellmModel:
             self._known_route = route_of(litellm, self._model, self._api_base)
         return self._known_route
 
-    async def _ask(
-        self, litellm: Any, route: Route, request: Request
-    ) -> tuple[dict[str, Any], Any | Exception]:
+    async def _ask(self, litellm: Any, route: Route, request: Request) -> tuple[dict[str, Any], Any | Exception]:
         """What was sent and the response, or the exception that came in its place."""
         optional = optional_parameters(route, request, self._left_out)
         try:

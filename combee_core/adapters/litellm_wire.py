@@ -32,21 +32,24 @@ def route_of(litellm: Any, model: str, api_base: str | None) -> Route:
     try:
         served, provider, _, _ = litellm.get_llm_provider(model, api_base=api_base)
     except Exception as error:
-        example = f"openai/{model}" if api_base else "openai/gpt-4o"
-        told = f"{model}: litellm knows no such model; write provider/name, for example {example}"
-        raise ModelUnusable(told) from error
+        raise ModelUnusable(f"{model}: {_why_unplaced(str(error), model, api_base)}") from error
     missing = litellm.validate_environment(model)["missing_keys"]
     compatible = provider == "openai" or provider in litellm.openai_compatible_providers
     return Route(
         provider=provider,
         served=served,
-        callee=Callee(
-            model, public_address(api_base) if api_base else provider, _variable(missing, provider)
-        ),
+        callee=Callee(model, public_address(api_base) if api_base else provider, _variable(missing, provider)),
         key="none" if api_base and missing else None,
         answers_in=_answer_form(litellm, model, provider, api_base),
         lists_models=bool(api_base) and compatible,
     )
+
+
+def _why_unplaced(words: str, model: str, api_base: str | None) -> str:
+    if "LLM Provider NOT provided" not in words:
+        return f"litellm cannot place it ({words.splitlines()[0][:300] if words else 'no reason given'})"
+    example = f"openai/{model}" if api_base else "openai/gpt-4o"
+    return f"litellm knows no such model; write provider/name, for example {example}"
 
 
 def _variable(missing: Sequence[str], provider: str) -> str:
@@ -55,9 +58,7 @@ def _variable(missing: Sequence[str], provider: str) -> str:
     return ", ".join(missing) or next((name for name in usual if name in os.environ), usual[0])
 
 
-def _answer_form(
-    litellm: Any, model: str, provider: str, api_base: str | None
-) -> Literal["schema", "object", "text"]:
+def _answer_form(litellm: Any, model: str, provider: str, api_base: str | None) -> Literal["schema", "object", "text"]:
     if litellm.supports_response_schema(model=model):
         return "schema"
     if "response_format" not in (litellm.get_supported_openai_params(model=model) or ()):
@@ -122,7 +123,7 @@ def _usage(litellm: Any, response: Any, model: str) -> Usage:
 
 def _cost(litellm: Any, response: Any, model: str) -> float | None:
     if (response.model or "").startswith("simulated/"):
-        return None
+        return 0.0
     try:
         return float(litellm.completion_cost(completion_response=response, model=model)) or None
     except Exception:  # noqa: BLE001  a paid, good answer must not fail for want of a price

@@ -32,9 +32,7 @@ def _import() -> Any:
         import litellm
     except ImportError as error:
         advice = "install it with: pip install 'combee-pipeline[llm]'"
-        raise ModelUnusable(
-            f"calling a model needs litellm, which is not here ({error}); {advice}"
-        ) from error
+        raise ModelUnusable(f"calling a model needs litellm, which is not here ({error}); {advice}") from error
     litellm.suppress_debug_info = True  # else an unknown model is reported on stdout
     litellm.disable_hf_tokenizer_download = True  # else counting tokens of a Llama asks a hub
     litellm.telemetry = False

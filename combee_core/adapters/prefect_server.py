@@ -65,7 +65,7 @@ def running(folder: Path) -> ServerFile | None:
         server = ServerFile.model_validate_json((folder / "server.json").read_bytes())
     except (OSError, ValueError):
         return None
-    return server if _is_prefect(server.pid, server.port) and _healthy(server.api) else None
+    return server if _is_prefect(server.pid, server.port) and healthy(server.api) else None
 
 
 def up(folder: Path) -> ServerFile:
@@ -161,14 +161,15 @@ def _wait(process: subprocess.Popen[bytes], server: ServerFile, log: Path) -> No
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise CombeeError(f"the Prefect server ended with code {process.returncode}; see {log}")
-        if _healthy(server.api):
+        if healthy(server.api):
             return
         time.sleep(0.2)
     process.terminate()
     raise CombeeError(f"the Prefect server did not answer within {START_SECONDS:.0f} s; see {log}")
 
 
-def _healthy(api: str) -> bool:
+def healthy(api: str) -> bool:
+    """Whether a Prefect API answers there."""
     try:
         with urllib.request.urlopen(f"{api}/health", timeout=2) as answer:
             return bool(answer.status == 200)

@@ -16,9 +16,7 @@ def probe_conditional_writes(store: Store) -> None:
     key = f"probe/{uuid.uuid4().hex}"
     try:
         _must(store.create(key, b"first"), store, "a first write was refused")
-        _must(
-            not store.create(key, b"second"), store, "a create overwrote an object (If-None-Match is ignored)"
-        )
+        _must(not store.create(key, b"second"), store, "a create overwrote an object (If-None-Match is ignored)")
         first = store.read(key)
         if first is None or first.data != b"first":
             raise _broken(store, "what was written cannot be read back")

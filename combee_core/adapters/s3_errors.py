@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from combee_core.errors import StoreDenied, StoreError, StoreUnavailable
 
+LIMIT = 120.0
+"""Seconds after which a request, with the client's own repetitions, counts as not answered."""
+
 
 class Refused(StoreError):
     """The condition of a write does not hold (412)."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from combee_core.adapters.keys import check_key, check_prefix
 from combee_core.adapters.lease import heartbeat_lease
-from combee_core.adapters.s3_errors import Busy, Missing, Refused
+from combee_core.adapters.s3_errors import LIMIT, Busy, Missing, Refused
 from combee_core.errors import StoreUnavailable, UsageError
 from combee_core.ports import Blob
 
@@ -36,11 +36,12 @@ class S3Store:
         bucket: str,
         prefix: str = "",
         *,
+        limit: float = LIMIT,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._bucket, self._prefix = bucket, f"{prefix}/" if prefix else ""
-        self._sleep, self._jitter = sleep, jitter
+        self._limit, self._sleep, self._jitter = limit, sleep, jitter
         self._lock = threading.Lock()
         self._clients: dict[int, S3Client] = {}
 
@@ -86,9 +87,7 @@ class S3Store:
         """Keys that start with `prefix`, sorted, however many pages they fill."""
         check_prefix(prefix)
         names = (name.removeprefix(self._prefix) for name in self._names(self._prefix + prefix))
-        return sorted(
-            name for name in names if not name.endswith("/")
-        )  # a console's folder mark is no object
+        return sorted(name for name in names if not name.endswith("/"))  # a console's folder mark is no object
 
     def delete(self, key: str) -> None:
         """Remove; absent is fine."""
@@ -126,13 +125,13 @@ class S3Store:
         """This process's client: one inherited by fork has a dead thread, so each process makes its own."""
         with self._lock:
             if os.getpid() not in self._clients:
-                self._clients[os.getpid()] = _connect(self._bucket)
+                self._clients[os.getpid()] = _connect(self._bucket, self._limit)
             return self._clients[os.getpid()]
 
 
-def _connect(bucket: str) -> S3Client:
+def _connect(bucket: str, limit: float) -> S3Client:
     try:
         from combee_core.adapters.s3_client import S3Client
     except ModuleNotFoundError as error:
         raise UsageError(f"s3://{bucket} needs {error.name}: pip install 'combee-pipeline[s3]'") from error
-    return S3Client(bucket)
+    return S3Client(bucket, limit)

@@ -61,7 +61,7 @@ def _files(root: Path, largest: int) -> Iterator[TraceFile | Unread]:
 
 
 def _walk(root: Path, refused: list[OSError]) -> list[Path]:
-    """Files and links below a folder, sorted. Linked folders are listed, not entered: links can form a circle."""
+    """Files and links below a folder, sorted. Linked folders are listed, not entered: some are circles."""
     found: list[Path] = []
     for folder, folders, names in os.walk(root, onerror=refused.append):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]

@@ -62,9 +62,7 @@ def _s3_uri(rest: str) -> Store:
 
     bucket, _, prefix = rest.partition("/")
     if not _BUCKET.fullmatch(bucket):
-        raise UsageError(
-            f"{bucket!r} is no bucket name: write s3://bucket/prefix, keys and endpoint go to AWS_…"
-        )
+        raise UsageError(f"{bucket!r} is no bucket name: write s3://bucket/prefix, keys and endpoint go to AWS_…")
     prefix = prefix.rstrip("/")
     return S3Store(bucket, check_key(prefix) if prefix else "")
 

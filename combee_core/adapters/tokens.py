@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from combee_core.adapters.load_litellm import load_litellm, model_info
 from combee_core.errors import ModelUnusable
+from combee_core.types import estimate
 
-BYTES_PER_TOKEN = 4
 _OWN_TOKENIZER = ("openai", "azure", "text-completion-openai")
-
-
-def estimate(text: str | None) -> int:
-    """Tokens by the rule of four UTF-8 bytes each, rounded up."""
-    return -(-len((text or "").encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def count_tokens(text: str | None, model: str) -> tuple[int, bool]:

@@ -1,17 +1,110 @@
-"""`combee doctor`: is everything there that a night needs?"""
+"""`combee doctor`: is everything there that a night needs? A line each, with the way out."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+from combee_core.cli import options
+from combee_core.errors import CombeeError
+
+PACKAGES = ("combee-pipeline", "prefect", "litellm", "pydantic", "s3fs")
 
 
 def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("doctor", help="check model, store, server and versions")
+    options.add_run(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """One line a check."""
-    return 0
+    """Print one line a check; 1 if one of them failed."""
+    request = options.request_of(args)
+    checks: dict[str, Callable[[], str]] = {
+        "model": lambda: _model(request),
+        "requests": lambda: _requests(request),
+        "store": lambda: _store(request.store),
+        "server": _server,
+        "flows": _flows,
+        "versions": _versions,
+    }
+    found = [_look(name, check) for name, check in checks.items()]
+    if args.json:
+        print(json.dumps({"ok": all(f["ok"] for f in found), "checks": found}, ensure_ascii=False))
+    else:
+        for line in found:
+            print(f"{'ok  ' if line['ok'] else 'FAIL'}  {line['check']:<9} {line['says']}")
+    return 0 if all(line["ok"] for line in found) else 1
+
+
+def _look(name: str, check: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"check": name, "ok": True, "says": check()}
+    except CombeeError as error:
+        return {"check": name, "ok": False, "says": str(error)}
+
+
+def _model(request: Any) -> str:
+    from combee_core.adapters.workshop import build_model, calls
+
+    model = build_model(request.settings.model)
+    check = getattr(model, "preflight", None)
+    if check is None:
+        return f"{model.name}: simulated, in process; name a real one with --model"
+    calls(check())
+    return f"{model.name} is reachable"
+
+
+def _requests(request: Any) -> str:
+    model = request.settings.model
+    return (
+        f"at most {model.most_requests} for one prompt: "
+        f"({model.retries} retries + 1) x ({model.max_waits} waits for 429 and 529 + 1)"
+    )
+
+
+def _store(uri: str) -> str:
+    from combee_core.adapters.probe import probe_conditional_writes
+    from combee_core.adapters.stores import open_store
+
+    store = open_store(uri)
+    probe_conditional_writes(store)
+    return f"{store.uri}: create-only and compare-and-swap writes hold"
+
+
+def _server() -> str:
+    from combee_core.adapters import prefect_server
+
+    configured = prefect_server.configured_api()
+    if configured:
+        if not prefect_server.healthy(configured):
+            raise CombeeError(f"{configured} does not answer; start that server, or unset PREFECT_API_URL")
+        return f"{configured} (configured) answers"
+    running = prefect_server.running(prefect_server.home())
+    return f"{running.api} answers" if running else "none is running; the first run starts one (combee server up)"
+
+
+def _flows() -> str:
+    from combee_core.cli.launch import checkout
+
+    return f"found in {checkout()}"
+
+
+def _versions() -> str:
+    named = {"python": ".".join(map(str, sys.version_info[:3])), **{name: _version(name) for name in PACKAGES}}
+    missing = [name for name, number in named.items() if number is None]
+    if missing:
+        raise CombeeError(f"{', '.join(missing)} not installed: pip install 'combee-pipeline[pipeline]'")
+    return ", ".join(f"{name} {number}" for name, number in named.items())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -27,9 +27,14 @@ SHOWN = (
 )
 
 
-def terminal() -> Any:
-    """The module that runs flows, loaded from the checkout. Raises `UsageError` where there is none."""
+def terminal(*, quiet: bool = False) -> Any:
+    """The module that runs flows, loaded from the checkout; `quiet` keeps Prefect's log off the terminal.
+
+    Raises `UsageError` where there is no checkout.
+    """
     root = checkout()
+    if quiet:
+        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
     api = ensure_server()
     os.environ["PREFECT_API_URL"] = api
     os.environ.setdefault("DO_NOT_TRACK", "1")
@@ -75,11 +80,13 @@ def note(text: str) -> None:
 def warn_if_simulated(request: RunRequest, named: str | None) -> None:
     """Say so when no model was named."""
     if named is None:
-        note(f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real")
+        note(
+            f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real"
+        )
 
 
-def report(result: RunResult, *, as_json: bool) -> int:
-    """Print a run's outcome; the exit code."""
+def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> int:
+    """Print a run's outcome; the exit code: 2 if wrong use was found only when the flow ran."""
     if as_json:
         import json
 
@@ -87,7 +94,7 @@ def report(result: RunResult, *, as_json: bool) -> int:
         for amounts in ("tokens", "cost"):
             shown[amounts] = {k: v for k, v in shown[amounts].items() if k != "at_least" or v}
         print(json.dumps(shown, ensure_ascii=False))
-    else:
+    elif result.run:
         from combee_core.cli.show import run_lines
 
         print("\n".join(run_lines(result)))
@@ -96,6 +103,8 @@ def report(result: RunResult, *, as_json: bool) -> int:
     if result.error:
         note(f"{result.error.message}")
         note(f"nothing was published; mend the cause, then: combee rerun {result.flow_run_id}")
+    if isinstance(error, UsageError):
+        return 2
     return 1 if result.error else 0
 
 
@@ -103,7 +112,10 @@ def absolute(request: RunRequest) -> RunRequest:
     """The request with paths that mean the same in any process: they are a flow run's recorded parameters."""
     from combee_core.adapters.stores import open_store
 
-    uris = tuple(uri if "://" in uri or uri.startswith("world:") else str(Path(uri).resolve()) for uri in request.source.uris)
+    uris = tuple(
+        uri if "://" in uri or uri.startswith("world:") else str(Path(uri).resolve())
+        for uri in request.source.uris
+    )
     source = request.source.model_copy(update={"uris": uris})
     settings = request.settings
     if settings.prompts:

@@ -13,8 +13,12 @@ def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("learn", help="learn from traces or samples, now")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="trace files, folders or s3:// prefixes")
-    parser.add_argument("--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)")
-    parser.add_argument("--scorer", choices=("exact", "number", "formula"), default="exact", help="(%(default)s)")
+    parser.add_argument(
+        "--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)"
+    )
+    parser.add_argument(
+        "--scorer", choices=("exact", "number", "formula"), default="exact", help="(%(default)s)"
+    )
     options.add_run(parser)
     parser.set_defaults(command=run)
 
@@ -30,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
     else:
         request = options.request_of(args, uris=tuple(args.paths))
     launch.warn_if_simulated(request, args.model)
-    result, _ = launch.terminal().start("epoch", launch.absolute(request))
-    return launch.report(result, as_json=args.json)
+    result, error = launch.terminal().start("epoch", launch.absolute(request))
+    return launch.report(result, error, as_json=args.json)

@@ -13,7 +13,9 @@ def add(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("nightly", help="learn from one day's traces")
     parser.add_argument("--traces", required=True, metavar="URI", help="folder or s3:// prefix of the traces")
     parser.add_argument("--day", type=options.day_of, metavar="D", help="2026-11-30; yesterday without it")
-    parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)")
+    parser.add_argument(
+        "--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)"
+    )
     options.add_run(parser)
     parser.set_defaults(command=run)
 
@@ -24,5 +26,5 @@ def run(args: argparse.Namespace) -> int:
 
     request = options.request_of(args, uris=(args.traces,), day=args.day, timezone=args.timezone)
     launch.warn_if_simulated(request, args.model)
-    result, _ = launch.terminal().start("nightly", launch.absolute(request))
-    return launch.report(result, as_json=args.json)
+    result, error = launch.terminal().start("nightly", launch.absolute(request))
+    return launch.report(result, error, as_json=args.json)

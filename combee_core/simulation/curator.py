@@ -68,9 +68,7 @@ class _Writer:
     def write(self, ideas: Iterable[Idea[Entry]]) -> Iterator[dict[str, Any]]:
         for idea in ideas:
             numbers = sorted({entry.number for entry in idea.stated_by})
-            bullet = next(
-                (b for entry in idea.stated_by for b in entry.harmful if self._may_become(b, idea.key)), None
-            )
+            bullet = next((b for entry in idea.stated_by for b in entry.harmful if self._may_become(b, idea.key)), None)
             if bullet is None:
                 section = section_for(idea.words, self.book)
                 yield {"type": "ADD", "section": section, "content": idea.words, "from": numbers}

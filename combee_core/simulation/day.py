@@ -21,9 +21,7 @@ def _untaught(world: World, sample: Sample) -> Trajectory:
     puzzle = puzzle_in(sample.context)
     answer = puzzle.naive if puzzle else ""
     steps = (Step(role="user", text=sample.context), Step(role="assistant", text=answer))
-    return Trajectory(
-        trace_id=sample.id, task=sample.context, steps=steps, outcome=world.score(sample, answer)
-    )
+    return Trajectory(trace_id=sample.id, task=sample.context, steps=steps, outcome=world.score(sample, answer))
 
 
 def day_jsonl(world: World, n: int, seed: int, on: date) -> bytes:

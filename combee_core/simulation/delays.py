@@ -10,9 +10,7 @@ from types import MappingProxyType
 from combee_core.simulation.draws import Draws
 from combee_core.types import Receipt
 
-MEDIANS: Mapping[str, float] = MappingProxyType(
-    {"rollout": 0.0, "reflect": 24.0, "curate": 26.0, "merge": 26.0}
-)
+MEDIANS: Mapping[str, float] = MappingProxyType({"rollout": 0.0, "reflect": 24.0, "curate": 26.0, "merge": 26.0})
 """Seconds a call, after table 12 of the Combee paper (51 s for one trace in sequence, without rollouts)."""
 
 SIGMA = 0.5

@@ -15,12 +15,8 @@ _BARE = re.compile(
     r"(?:(?:reward|score)?\s*[:=]?\s*-?[\d.]+|wrong|fail(?:ed)?|all expected .+ yet reward \S+)?\.?",
     re.I,
 )
-_CALLED = re.compile(
-    r"expected (?P<tool>\w+) with (?P<value>.+?) but it was called (?P<instead>with(?:out)? .+)", re.I
-)
-_WITHOUT = re.compile(
-    r"expected (?P<tool>\w+) without (?P<name>.+?) but it was called with (?P<instead>.+)", re.I
-)
+_CALLED = re.compile(r"expected (?P<tool>\w+) with (?P<value>.+?) but it was called (?P<instead>with(?:out)? .+)", re.I)
+_WITHOUT = re.compile(r"expected (?P<tool>\w+) without (?P<name>.+?) but it was called with (?P<instead>.+)", re.I)
 _NEVER = re.compile(r"expected (?P<call>\w+\(.*\)) but it was never called", re.I)
 _SURPLUS = re.compile(r"called (?P<call>\w+\(.*\)) (?:although|more often)", re.I)
 _UNTOLD = re.compile(r"did not tell the user: (?P<value>.+)", re.I)
@@ -32,13 +28,11 @@ _ERROR = re.compile(
     re.I,
 )
 _HARMLESS = re.compile(r"\b(?:no|0|without) (?:errors?|exceptions?|failed)\b|\b0 failed\b", re.I)
-_COMPLAINT = re.compile(
-    r"\b(?:I (?:said|asked|told you)|you (?:forgot|ignored|did not|didn't)|not what I)\b", re.I
-)
+_COMPLAINT = re.compile(r"\b(?:I (?:said|asked|told you)|you (?:forgot|ignored|did not|didn't)|not what I)\b", re.I)
 _STANDING = re.compile(r"\b(?:always|never|from now on)\b", re.I)
 _ORDER = re.compile(r"\b(?:you must|ignore (?:all|any|the|every)?\s*previous)\b", re.I)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\s*⏎\s*")
-_LONGEST = 300
+_LONGEST = 500
 
 
 def insight(run: Run) -> str:
@@ -61,9 +55,7 @@ def _about_a_call(feedback: str, run: Run) -> str:
     if found := _CALLED.search(feedback):
         return f"When you call {found['tool']}, give {found['value']}; it was called {found['instead']}."
     if found := _WITHOUT.search(feedback):
-        return (
-            f"Leave out {found['name']} when you call {found['tool']}; it was called with {found['instead']}."
-        )
+        return f"Leave out {found['name']} when you call {found['tool']}; it was called with {found['instead']}."
     if found := _NEVER.search(feedback):
         return f"Do not end such a run before calling {found['call']}."
     if found := _SURPLUS.search(feedback):

@@ -59,9 +59,7 @@ class Fault:
 
     def matches(self, call: Asked) -> bool:
         """True if the call is of the fault's stage, group and text."""
-        return (
-            self.stage in ("", call.stage) and self.group in (None, call.group) and self.contains in call.text
-        )
+        return self.stage in ("", call.stage) and self.group in (None, call.group) and self.contains in call.text
 
 
 def parse_fault(text: str) -> Fault:

@@ -20,9 +20,7 @@ Curve = tuple[tuple[int, float], ...]
 FORMULA: Curve = ((1, 1.1), (5, 4.0), (10, 4.8), (20, 7.8), (50, 9.4), (100, 8.4))
 FINER: Curve = ((1, 1.0), (5, 3.7), (20, 8.8), (50, 7.8), (125, 5.5))
 
-MODELS: Mapping[str, Curve] = MappingProxyType(
-    {"simulated/overload": FORMULA, "simulated/overload-finer": FINER}
-)
+MODELS: Mapping[str, Curve] = MappingProxyType({"simulated/overload": FORMULA, "simulated/overload-finer": FINER})
 DEFAULT_MODEL = "simulated/overload"
 
 _EASY = 40

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-_PLATITUDE = re.compile(
-    r"\bRead the conventions for (?P<theme>.+?) with care before you answer\b", re.IGNORECASE
-)
+_PLATITUDE = re.compile(r"\bRead the conventions for (?P<theme>.+?) with care before you answer\b", re.IGNORECASE)
 _INSTRUMENT = re.compile(r"\w+ \w+ (?P<theme>\w+) booked in ")
 _TOOL = re.compile(r"\b(?P<theme>[a-z]+(?:_[a-z]+)+)\b")
 _ANYTHING = "cases like these"

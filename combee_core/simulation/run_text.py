@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass
 
 _OUTCOME = re.compile(r"score: (?P<score>\S+)\nlabel: ?(?P<label>.*)\nfeedback: ?(?P<feedback>.*)")
-_STEP = re.compile(
-    r"\[\d+\] (?P<role>system|user|assistant|tool|call)(?: (?P<name>[^:]*))?:(?: (?P<text>.*))?"
-)
+_STEP = re.compile(r"\[\d+\] (?P<role>system|user|assistant|tool|call)(?: (?P<name>[^:]*))?:(?: (?P<text>.*))?")
 
 
 @dataclass(frozen=True)

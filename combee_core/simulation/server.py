@@ -3,8 +3,8 @@
     python -m combee_core.simulation.server --port 8123 --fault stage=curate,group=3,kind=500,count=2
 
 Paths, with and without `/v1`: POST /chat/completions, GET /models. Besides: GET /stats, GET /healthz, and
-POST /faults with a JSON list of fault texts, which replaces those in force. For the same messages and seed the
-content of an answer is the text that `SimulatedModel` gives in process.
+POST /faults with a JSON list of fault texts, which replaces those in force. For the same messages and seed
+the content of an answer is the text that `SimulatedModel` gives in process.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 
 
-def serve(
-    provider: Provider, port: int = 0, host: str = HOST, ready: Callable[[str], None] | None = None
-) -> None:
+def serve(provider: Provider, port: int = 0, host: str = HOST, ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, which end it at once, hanging calls included.
 
     Port 0 takes a free one. `ready` is told the base address (`http://127.0.0.1:8123/v1`) once calls are
@@ -61,9 +59,7 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), backlog=256)
     except OSError as error:
-        raise UsageError(
-            f"cannot listen on {host}:{port} ({error.strerror}); --port 0 takes a free one"
-        ) from error
+        raise UsageError(f"cannot listen on {host}:{port} ({error.strerror}); --port 0 takes a free one") from error
 
 
 def _server(provider: Provider, started: Callable[[], None]) -> Server:
@@ -160,28 +156,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fault = f"stage=curate,group=3,kind=500,rate=1.0,count=0; repeatable. {keys}. Kinds: {kinds}"
     parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
     parser.add_argument("--host", default=HOST, help=f"address to listen on ({HOST})")
-    parser.add_argument(
-        "--latency", type=float, default=0.0, metavar="S", help="seconds that each answer takes"
-    )
+    parser.add_argument("--latency", type=float, default=0.0, metavar="S", help="seconds that each answer takes")
     parser.add_argument("--latency-sigma", type=float, default=0.0, help="lognormal spread of the latency")
     parser.add_argument("--fault", action="append", default=[], metavar="KEY=VALUE,…", help=fault)
-    parser.add_argument(
-        "--log", type=Path, metavar="FILE", help="append a JSON line at start and end of each call"
-    )
+    parser.add_argument("--log", type=Path, metavar="FILE", help="append a JSON line at start and end of each call")
 
 
 def serve_arguments(given: argparse.Namespace) -> None:
     """Serve as the options of `add_arguments` say."""
     plan = tuple(map(parse_fault, given.fault))
-    log = CallLog(time.monotonic, given.log)
+    log = CallLog(time.monotonic, _writable(given.log))
     serve(Provider(log, Faults(plan), given.latency, given.latency_sigma), given.port, given.host)
+
+
+def _writable(path: Path | None) -> Path | None:
+    try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.open("ab").close()
+    except OSError as error:
+        raise UsageError(f"--log {path}: cannot write there ({error.strerror}); name another file") from error
+    return path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the server by itself; 2 for a wrong option."""
-    parser = argparse.ArgumentParser(
-        prog="python -m combee_core.simulation.server", description="Simulated model."
-    )
+    parser = argparse.ArgumentParser(prog="python -m combee_core.simulation.server", description="Simulated model.")
     add_arguments(parser)
     try:
         serve_arguments(parser.parse_args(arguments))

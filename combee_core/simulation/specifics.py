@@ -122,9 +122,7 @@ def stated_in(text: str) -> tuple[Stated, ...]:
     """Every specific that `text` states, in any wording, in the order in which they stand."""
     if _MARK not in text.lower():
         return ()
-    found = [
-        (match.start(), kind, match) for kind, pattern in _patterns() for match in pattern.finditer(text)
-    ]
+    found = [(match.start(), kind, match) for kind, pattern in _patterns() for match in pattern.finditer(text)]
     return tuple(_stated(kind, match) for _, kind, match in sorted(found, key=lambda one: one[:2]))
 
 

@@ -30,9 +30,7 @@ def _draft(text: str) -> str:
 
 
 def _fenced(text: str) -> Choice:
-    return Choice(
-        f"Certainly, here is my answer:\n\n```json\n{text}\n```\n\nTell me if you need anything else."
-    )
+    return Choice(f"Certainly, here is my answer:\n\n```json\n{text}\n```\n\nTell me if you need anything else.")
 
 
 def _bare_array(text: str) -> Choice:
@@ -58,8 +56,6 @@ _WAYS: Mapping[str, Callable[[str], Choice]] = MappingProxyType(
         "refusal": lambda text: Choice(None, refusal="I cannot help with this request."),
         "filter": lambda text: Choice(None, finish="content_filter"),
         "empty": lambda text: Choice(""),
-        "malformed": lambda text: Choice(
-            f"I would propose these changes: {text[: len(text) // 3]} and so on"
-        ),
+        "malformed": lambda text: Choice(f"I would propose these changes: {text[:20]} and so on"),
     }
 )

@@ -52,9 +52,7 @@ class World:
 
     def sample(self, n: int, seed: int, prefix: str = "s") -> tuple[Sample, ...]:
         """`n` questions with answers, ids `<prefix>-00001` on; a smaller `n` gives the same beginning."""
-        return tuple(
-            self._sample(f"{prefix}-{at:05d}", Draws("sample", self.seed, seed, at)) for at in range(1, n + 1)
-        )
+        return tuple(self._sample(f"{prefix}-{at:05d}", Draws("sample", self.seed, seed, at)) for at in range(1, n + 1))
 
     def rule_of(self, text: str) -> Specific | None:
         """The rule that the question in `text` needs; None for a text from outside this world."""
@@ -71,20 +69,14 @@ class World:
         if sample.target is None:
             return Outcome()
         if _same(answer, sample.target):
-            return Outcome(
-                score=1.0, label="correct", feedback=f"Correct: {sample.target}.", source="ground_truth"
-            )
+            return Outcome(score=1.0, label="correct", feedback=f"Correct: {sample.target}.", source="ground_truth")
         said = f"Expected {sample.target}, got {answer.strip() or 'nothing'}."
         rule = self.rule_of(sample.context)
-        hint = (
-            f" House rule: {rule.wording(Draws('wording', self.seed, sample.id).below(WAYS))}" if rule else ""
-        )
+        hint = f" House rule: {rule.wording(Draws('wording', self.seed, sample.id).below(WAYS))}" if rule else ""
         return Outcome(score=0.0, label="wrong", feedback=said + hint, source="ground_truth")
 
     def _sample(self, sample_id: str, draws: Draws) -> Sample:
-        rule = self.rule(
-            bisect(self._cumulative, draws.uniform("rule") * self._cumulative[-1], hi=self.rules - 1)
-        )
+        rule = self.rule(bisect(self._cumulative, draws.uniform("rule") * self._cumulative[-1], hi=self.rules - 1))
         puzzles = (Puzzle(rule.topic, _terms(draws, attempt)) for attempt in count())
         puzzle = next(p for p in puzzles if rule.answer(p.terms) != p.naive)
         return Sample(id=sample_id, context=puzzle.text, target=rule.answer(puzzle.terms))

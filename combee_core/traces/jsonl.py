@@ -9,11 +9,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from combee_core.types import Unread, sha256
+from combee_core.types import Trajectory, Unread, sha256
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _PADDING = "\0\ufeff \t\r\n"
@@ -78,9 +78,23 @@ def elements(data: bytes, uri: str) -> Iterator[Row | Unread]:
         yield _row(value, where)
         position, index = _skip(text, position), index + 1
     if position >= len(text):
-        yield Unread(where=uri, reason="the array is not closed: the file may be cut")
+        yield unread(uri, "the array is not closed: the file may be cut", text[-200:])
     elif rest := text[position + 1 :].strip(_PADDING):
         yield unread(uri, "something follows the array", rest)
+
+
+def converted(
+    items: Iterable[Row | Unread], convert: Callable[[Row], Trajectory | Unread]
+) -> Iterator[Trajectory | Unread]:
+    """Each row as what `convert` makes of it; a row that it cannot handle is an `Unread` and ends nothing."""
+    for item in items:
+        if isinstance(item, Unread):
+            yield item
+            continue
+        try:
+            yield convert(item)
+        except (ValueError, RecursionError) as error:
+            yield unread(item.where, _why(error), item.where)
 
 
 def unread(where: str, reason: str, content: Any, trace_id: str = "") -> Unread:

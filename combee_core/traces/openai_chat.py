@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 from combee_core.ports import ReadOptions, TraceReader
-from combee_core.traces.jsonl import Row, parse, records, unread
+from combee_core.traces.jsonl import Row, converted, parse, records, unread
 from combee_core.traces.messages import Conversation, conversation, is_messages
 from combee_core.traces.values import logged_outcome, to_id, to_metadata, to_time
 from combee_core.types import TraceFile, Trajectory, Unread, sha256
@@ -32,8 +32,7 @@ class OpenAIChat:
 
     def read(self, file: TraceFile, options: ReadOptions) -> Iterator[Trajectory | Unread]:
         """Each row as one run; without an id of its own a row is named after its content."""
-        for item in records(file.data, file.uri):
-            yield item if isinstance(item, Unread) else _run(item)
+        return converted(records(file.data, file.uri), _run)
 
 
 READER: TraceReader = OpenAIChat()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from combee_core.errors import UsageError
 from combee_core.ports import ReadOptions, TraceReader
-from combee_core.traces.jsonl import Row, records, unread
+from combee_core.traces.jsonl import Row, converted, records, unread
 from combee_core.traces.values import clip, logged_outcome, to_id, to_metadata, to_text, to_time
 from combee_core.types import Step, TraceFile, Trajectory, Unread, sha256
 
@@ -40,8 +40,7 @@ class Plain:
             reason = f"unknown format: no input and output among {keys}; a field map may name them"
             yield Unread(where=file.uri, reason=reason)
             return
-        for item in items:
-            yield item if isinstance(item, Unread) else _run(item, fields)
+        yield from converted(items, lambda row: _run(row, fields))
 
 
 READER: TraceReader = Plain()
@@ -80,7 +79,9 @@ def _run(row: Row, fields: Mapping[str, str]) -> Trajectory | Unread:
 
 
 def _fits(row: dict[str, Any], fields: Mapping[str, str]) -> bool:
-    return all(_get(row, fields, name) is not None for name in ("input", "output"))
+    output = fields.get("output", "output")
+    has_output = output in row or output.split(".")[0] in row
+    return has_output and _get(row, fields, "input") is not None
 
 
 def _get(row: dict[str, Any], fields: Mapping[str, str], name: str) -> Any:

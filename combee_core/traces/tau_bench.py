@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from combee_core.ports import ReadOptions, TraceReader
 from combee_core.traces.expected import Change, first_difference
-from combee_core.traces.jsonl import Row, elements, unread
+from combee_core.traces.jsonl import Row, converted, elements, unread
 from combee_core.traces.messages import conversation
 from combee_core.traces.values import agent_ran, to_score, to_text, verdict
 from combee_core.types import Outcome, Step, TraceFile, Trajectory, Unread, sha256
@@ -33,8 +33,7 @@ class TauBench:
 
     def read(self, file: TraceFile, options: ReadOptions) -> Iterator[Trajectory | Unread]:
         """Each run; ids are `tau-<task_id>.<trial>-<first 8 of the hash of traj>`."""
-        for item in elements(file.data, file.uri):
-            yield item if isinstance(item, Unread) else _run(item, options)
+        return converted(elements(file.data, file.uri), lambda row: _run(row, options))
 
 
 READER: TraceReader = TauBench()

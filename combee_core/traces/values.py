@@ -12,6 +12,8 @@ from typing import Any
 from combee_core.types import Outcome, Step
 
 _INLINE_DATA = re.compile(r"data:([\w.+-]+)/([\w.+-]+)[\w;=.+-]*;base64,([A-Za-z0-9+/=_-]+)")
+# No word of any language is this long.
+_BARE_DATA = re.compile(r"[A-Za-z0-9+/_-]{2000,}={0,2}")
 _UNITS = ("B", "kB", "MB", "GB")
 # An epoch above this is in milliseconds: as seconds it would lie after the year 5000.
 _MILLISECONDS = 1e11
@@ -22,7 +24,8 @@ def to_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return _INLINE_DATA.sub(lambda found: media_note(found[1], found[2], found[3]), value)
+        shorter = _INLINE_DATA.sub(lambda found: media_note(found[1], found[2], found[3]), value)
+        return _BARE_DATA.sub(lambda found: media_note("data", "base64", found[0]), shorter)
     if isinstance(value, list) and value and all(_is_part(part) for part in value):
         return "\n".join(filter(None, map(_part, value)))
     return to_text(json.dumps(value, ensure_ascii=False))
@@ -119,14 +122,14 @@ def _part(part: Any) -> str:
     if isinstance(part, str):
         return to_text(part)
     kind = part["type"]
-    for name in ("text", "refusal", "content"):
+    for name in ("text", "refusal"):
         if isinstance(part.get(name), str):
             return to_text(part[name])
-    if "image" in kind:
+    if kind in ("image_url", "input_image"):
         return _image(part)
-    if "audio" in kind and isinstance(audio := part.get("input_audio"), dict):
+    if kind == "input_audio" and isinstance(audio := part.get(kind), dict):
         return media_note("audio", str(audio.get("format", "")), str(audio.get("data", "")))
-    return f"[{kind}]"
+    return "[file]" if kind in ("file", "input_file") else to_text(json.dumps(part, ensure_ascii=False))
 
 
 def _image(part: dict[str, Any]) -> str:

@@ -1,4 +1,7 @@
-"""The last message of each prompt: the stage line, then the evidence, numbered so that an answer can point at it."""
+"""The last message of each prompt: the stage line, then the evidence, numbered so that an answer can point at it.
+
+What stands on one line here is folded, so that no text of a run can pass for a heading or an entry.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +26,21 @@ def run(trajectory: Trajectory) -> str:
         f"## Problem\n\n{trajectory.task}",
         "## Run\n\n" + "\n".join(_step(n, step) for n, step in enumerate(trajectory.steps, start=1)),
         f"## Outcome\n\nscore: {score}\nlabel: {fold(outcome.label)}\nfeedback: {fold(outcome.feedback)}",
-        f"## Bullets the agent used\n\n{', '.join(trajectory.cited) or 'none'}",
+        f"## Bullets the agent used\n\n{', '.join(map(fold, trajectory.cited)) or 'none'}",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _step(number: int, step: Step) -> str:
-    name = f" {step.name}" if step.name else ""
+    name = f" {fold(step.name)}" if step.name else ""
     lines = [f"[{number}] {step.role}{name}: {fold(step.text)}".rstrip()]
-    lines += [f"[{number}] call {call.name}: {fold(call.arguments)}" for call in step.calls]
+    lines += [f"[{number}] call {fold(call.name)}: {fold(call.arguments)}" for call in step.calls]
     return "\n".join(lines)
+
+
+def quoted(policy: str) -> str:
+    """An agent's own instructions, marked line by line, so that none of their headings is taken for one of ours."""
+    return "\n".join(f"> {line}".rstrip() for line in policy.splitlines()) or "(not recorded)"
 
 
 def group(of: Group) -> str:

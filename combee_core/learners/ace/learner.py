@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from combee_core import playbook_text
-from combee_core.learners.ace import layout, parsing, schemas
+from combee_core.learners.ace import layout, merging, parsing, schemas
 from combee_core.learners.ace.apply import apply
-from combee_core.learners.prompts import PromptFile, load_prompt
+from combee_core.learners.prompts import PromptFile, check_folder, load_prompt
 from combee_core.playbook import Playbook, Section
 from combee_core.ports import Applied, Question, Solution
 from combee_core.types import (
@@ -50,6 +50,8 @@ _PLACEHOLDERS = {
 
 def load_prompts(override: Path | None = None) -> dict[str, PromptFile]:
     """The prompt files by role, checked. Raises `UsageError` naming file and line."""
+    if override is not None:
+        check_folder(override, _PLACEHOLDERS)
     home = Path(__file__).parent
     return {role: load_prompt(role, allowed, home, override) for role, allowed in _PLACEHOLDERS.items()}
 
@@ -109,7 +111,7 @@ class AceLearner:
     def merge(self, state: Playbook, operations: Sequence[Operation]) -> Question[Delta]:
         """The merger's question about the operations of all groups."""
         prompt = self._prompt("merger", state, "merge", "merge", layout.proposals(operations), schemas.MERGER)
-        return Question(prompt, lambda data: parsing.merged(data, operations, state))
+        return Question(prompt, lambda data: merging.merged(data, operations, state))
 
     def apply(self, state: Playbook, update: Update, version: int) -> Applied[Playbook]:
         """The playbook after the update; ids are given here, in order."""
@@ -118,7 +120,7 @@ class AceLearner:
     def _prompt(
         self, role: str, state: Playbook, stage: str, item: str, last: str, schema: dict[str, Any], policy: str = ""
     ) -> Prompt:
-        values = {"playbook": self.context(state), "policy": policy or "(not recorded)"}
+        values = {"playbook": self.context(state), "policy": layout.quoted(policy)}
         system = Message(role="system", content=self.prompts[role].fill(values))
         return Prompt(
             stage=stage,

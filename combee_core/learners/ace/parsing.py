@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
 from typing import Any
 
 from combee_core.errors import AnswerMalformed
-from combee_core.learners.ace.cite import cite
-from combee_core.learners.ace.operations import Raw, read_operation, read_operations
+from combee_core.learners.ace.cite import Evidence, cite
+from combee_core.learners.ace.operations import (
+    bare,
+    numbers_of,
+    read_operation,
+    read_operations,
+    refuse,
+    texts_of,
+    wording,
+)
 from combee_core.playbook import Playbook
 from combee_core.ports import Solution
-from combee_core.types import (
-    BulletTag,
-    Delta,
-    Group,
-    Operation,
-    OperationFate,
-    Reflection,
-    SetAside,
-    Trajectory,
-)
+from combee_core.types import BulletTag, Delta, Group, Reflection, SetAside, Trajectory
+
+_NO_INSIGHT = frozenset({"none", "null", "n/a", "na", "nothing", "no insight", "no new insight", "-", '""'})
+_VERDICTS = ("helpful", "harmful", "neutral")
 
 
 def solution(data: Any) -> Solution:
@@ -27,133 +30,64 @@ def solution(data: Any) -> Solution:
     if not isinstance(data, dict) or data.get("final_answer") is None:
         raise AnswerMalformed("the generator's answer has no final_answer")
     cited = data.get("bullet_ids")
-    ids = tuple(_bare(i) for i in cited if isinstance(i, str)) if isinstance(cited, list) else ()
-    return Solution(answer=str(data["final_answer"]), cited=ids, reasoning=_text(data, "reasoning"))
+    listed = cited if isinstance(cited, list) else re.split(r"[,\s]+", _as_text(cited))
+    ids = dict.fromkeys(filter(None, (bare(_as_text(i)) for i in listed)))
+    return Solution(_as_text(data["final_answer"]), tuple(ids), _as_text(data.get("reasoning")))
 
 
 def reflection(data: Any, trajectory: Trajectory) -> Reflection:
     """The reflector's answer. Raises `AnswerMalformed` if it does not say whether there is an insight."""
     if not isinstance(data, dict) or "key_insight" not in data:
         raise AnswerMalformed("the reflector's answer has no key_insight (an empty one would mean: nothing learned)")
-    tags, strange = _tags(data.get("bullet_tags"), trajectory.trace_id)
+    tags, strange = _tags(data.get("bullet_tags"), f"reflect-{trajectory.trace_id}")
+    insight = _as_text(data["key_insight"])
     return Reflection(
         trace_id=trajectory.trace_id,
-        key_insight=_text(data, "key_insight"),
-        reasoning=_text(data, "reasoning"),
-        error_identification=_text(data, "error_identification"),
-        root_cause_analysis=_text(data, "root_cause_analysis"),
-        correct_approach=_text(data, "correct_approach"),
+        key_insight="" if insight.lower().rstrip(".") in _NO_INSIGHT else insight,
+        reasoning=_as_text(data.get("reasoning")),
+        error_identification=_as_text(data.get("error_identification")),
+        root_cause_analysis=_as_text(data.get("root_cause_analysis")),
+        correct_approach=_as_text(data.get("correct_approach")),
         tags=tags,
         set_aside=strange,
         outcome=trajectory.outcome,
     )
 
 
-def _text(data: dict[str, Any], name: str) -> str:
-    value = data.get(name)
-    return "" if value is None else str(value).strip()
+def _as_text(value: Any) -> str:
+    """A text as it is, nothing for null and for what is empty, anything else as JSON."""
+    if isinstance(value, str):
+        return value.strip()
+    return "" if value is None or value in ([], {}) else json.dumps(value, ensure_ascii=False)
 
 
-def _bare(bullet_id: str) -> str:
-    return bullet_id.strip().strip("[]").strip()
-
-
-def _tags(raw: Any, trace_id: str) -> tuple[tuple[BulletTag, ...], tuple[SetAside, ...]]:
+def _tags(raw: Any, where: str) -> tuple[tuple[BulletTag, ...], tuple[SetAside, ...]]:
     tags, strange = [], []
-    for item in raw if isinstance(raw, list) else []:
-        bullet_id = _bare(str(item.get("id") or "")) if isinstance(item, dict) else ""
-        word = str(item.get("tag") or "").strip().lower() if isinstance(item, dict) else ""
-        if bullet_id and word in ("helpful", "harmful", "neutral"):
+    for item in raw if isinstance(raw, list) else [raw] if raw else []:
+        pair = item if isinstance(item, dict) else {}
+        bullet_id, word = bare(_as_text(pair.get("id"))), _as_text(pair.get("tag")).lower()
+        if bullet_id and word in _VERDICTS:
             tags.append(BulletTag.model_validate({"bullet_id": bullet_id, "tag": word}))
         else:
-            strange.append(SetAside(what=str(item)[:200], reason="not a bullet tag", where=f"reflect-{trace_id}"))
+            strange.append(refuse(item, "not a bullet tag", where))
     return tuple(tags), tuple(strange)
 
 
 def curated(data: Any, group: Group, state: Playbook) -> Delta:
-    """The curator's operations with the trace ids of the reflections that they name."""
+    """The curator's operations with the trace ids of the reflections that they name.
+
+    Raises `AnswerMalformed` without a list of operations.
+    """
+    texts = texts_of(state)
+    shown = [Evidence(entry.trace_id, entry.key_insight) for entry in group.entries]
     operations, set_aside = [], []
     for raw in read_operations(data):
-        op = read_operation(raw, state, group.name)
+        op = read_operation(raw, texts, group.name)
         if isinstance(op, SetAside):
             set_aside.append(op)
             continue
-        numbers, strange = _numbers(raw, len(group.entries), group.name, "r")
+        numbers, strange = numbers_of(raw, len(shown), "r", group.name)
         set_aside.extend(strange)
-        cited = cite(op.text or " ".join(op.seen), [group.entries[n - 1] for n in numbers], group.entries)
-        operations.append(op.model_copy(update={"sources": cited.trace_ids, "inferred": cited.inferred}))
+        cited = cite(wording(op), [shown[number - 1].key for number in numbers], shown)
+        operations.append(op.model_copy(update={"sources": tuple(sorted(cited.keys)), "inferred": cited.inferred}))
     return Delta(operations=tuple(operations), set_aside=tuple(set_aside))
-
-
-def _numbers(raw: Raw, most: int, where: str, letter: str) -> tuple[list[int], list[SetAside]]:
-    """The valid numbers of `from`, and those that point at nothing."""
-    numbers, strange = [], []
-    for value in raw.get("from") or []:
-        digits = str(value).strip().lower().removeprefix(letter)
-        if not isinstance(value, bool) and digits.isdecimal() and 1 <= int(digits) <= most:
-            numbers.append(int(digits))
-        else:
-            reason = f"names {letter}{digits}, but only {letter}1 to {letter}{most} were shown"
-            strange.append(SetAside(what=str(raw.get("content") or raw)[:200], reason=reason, where=where))
-    return sorted(set(numbers)), strange
-
-
-def merged(data: Any, operations: Sequence[Operation], state: Playbook) -> Delta:
-    """The merger's operations, with the sources of those they came from, and the fate of each that entered."""
-    kept, set_aside = [], []
-    into: dict[int, tuple[int, str]] = {}
-    for raw in read_operations(data):
-        op = read_operation(raw, state, "merge")
-        if isinstance(op, SetAside):
-            set_aside.append(op)
-            continue
-        numbers, strange = _numbers(raw, len(operations), "merge", "o")
-        set_aside.extend(strange)
-        parents = numbers or [_closest(op, operations)]
-        for number in parents:
-            into.setdefault(number, (len(parents), op.text))
-        kept.append(_inherit(op, [operations[n - 1] for n in parents], inferred=not numbers))
-    because = _dropped(data)
-    fates = tuple(
-        _fate(op, into.get(number), because.get(number, "the merger did not mention it"))
-        for number, op in enumerate(operations, start=1)
-    )
-    return Delta(operations=tuple(kept), set_aside=tuple(set_aside), fates=fates)
-
-
-def _closest(op: Operation, operations: Sequence[Operation]) -> int:
-    from combee_core.similarity import similarity
-
-    ranked = [(similarity(op.text, other.text), -n) for n, other in enumerate(operations, start=1)]
-    return -max(ranked)[1]
-
-
-def _inherit(op: Operation, parents: Sequence[Operation], *, inferred: bool) -> Operation:
-    sources = dict.fromkeys(source for parent in parents for source in parent.sources)
-    origins = dict.fromkeys(parent.origin for parent in parents)
-    return op.model_copy(
-        update={
-            "sources": tuple(sorted(sources)),
-            "inferred": inferred or any(parent.inferred for parent in parents),
-            "origin": ", ".join(origins),
-        }
-    )
-
-
-def _dropped(data: Any) -> dict[int, str]:
-    listed = data.get("dropped") if isinstance(data, dict) else None
-    reasons = {}
-    for item in listed if isinstance(listed, list) else []:
-        number = str(item.get("op") or "").lower().removeprefix("o") if isinstance(item, dict) else ""
-        if number.isdecimal():
-            reasons[int(number)] = str(item.get("because") or "no reason given")
-    return reasons
-
-
-def _fate(op: Operation, into: tuple[int, str] | None, because: str) -> OperationFate:
-    if into is None:
-        return OperationFate(text=op.text, origin=op.origin, fate="dropped", because=because)
-    parents, text = into
-    if parents > 1:
-        return OperationFate(text=op.text, origin=op.origin, fate="merged", because=f"into: {text}")
-    return OperationFate(text=op.text, origin=op.origin, fate="kept")

@@ -3,44 +3,78 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
-from difflib import get_close_matches
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 
-from combee_core.playbook import Playbook, Section
 from combee_core.playbook_text import UNTITLED
 
-_CLOSE = 0.85
+_CLOSE = 0.77
+"""Two words that begin alike and have at least this ratio (difflib) are one word, misspelt or in the plural."""
+
 _SLUGS = {
-    "strategiesandinsights": "sai",
+    "financialstrategiesandinsights": "fin",
     "formulasandcalculations": "calc",
     "codesnippetsandtemplates": "code",
     "commonmistakestoavoid": "err",
     "problemsolvingheuristics": "prob",
     "contextcluesandindicators": "ctx",
+    "metastrategies": "meta",
     "others": "misc",
 }
 
 
-def find_section(playbook: Playbook, name: str) -> str:
-    """The playbook's own spelling of `name`, near misses included; `OTHERS` for what it does not have."""
-    known = {_key(section.name): section.name for section in playbook.sections}
-    close = get_close_matches(_key(name), known, n=1, cutoff=_CLOSE) if name else []
-    return known[close[0]] if close else known.get(_key(UNTITLED), UNTITLED)
+def find_section(names: Sequence[str], wanted: str) -> str | None:
+    """The one heading among `names` that `wanted` means, or None.
+
+    Case, punctuation and `&` for `and` do not count; else word must match word, numbers exactly. A wrong heading is
+    worse than none: "UNCOMMON MISTAKES" is not "COMMON MISTAKES", and of two close headings neither is taken.
+    """
+    if wanted in names:
+        return wanted
+    same = [name for name in names if _key(name) and _key(name) == _key(wanted)]
+    if same:
+        return same[0]
+    close = dict.fromkeys(name for name in names if _is_close(_words(name), _words(wanted)))
+    return next(iter(close)) if len(close) == 1 else None
+
+
+def others(names: Sequence[str]) -> str:
+    """The heading for what fits nowhere: the playbook's own spelling of it, else `OTHERS`."""
+    return next((name for name in names if _key(name) == _key(UNTITLED)), UNTITLED)
+
+
+def slug(name: str, ids: Iterable[str]) -> str:
+    """The id prefix of a section: its bullets' own, else ACE's for the standard headings, else made from its name."""
+    used = Counter(head for head, dash, _ in (bullet_id.rpartition("-") for bullet_id in ids) if head and dash)
+    if used:
+        return used.most_common(1)[0][0]
+    return _SLUGS.get(_key(name)) or _initials(name)
+
+
+def _words(name: str) -> list[str]:
+    plain = unicodedata.normalize("NFKC", name).casefold().replace("&", " and ")
+    return re.findall(r"\w+", plain.replace("_", " "))
 
 
 def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower().replace("&", "and"))
+    return "".join(_words(name))
 
 
-def slug(section: Section) -> str:
-    """The id prefix of a section: its bullets' own, else ACE's for the standard headings, else made from its name."""
-    used = Counter(b.id.rsplit("-", 1)[0] for b in section.bullets if "-" in b.id)
-    if used:
-        return used.most_common(1)[0][0]
-    key = _key(section.name)
-    return _SLUGS.get(key) or _initials(section.name) or "misc"
+def _is_close(a: Sequence[str], b: Sequence[str]) -> bool:
+    return bool(a) and len(a) == len(b) and all(map(_is_close_word, a, b))
+
+
+def _is_close_word(a: str, b: str) -> bool:
+    if a == b:
+        return True
+    if a[0] != b[0] or not (a.isalpha() and b.isalpha()):
+        return False
+    return SequenceMatcher(None, a, b, autojunk=False).ratio() >= _CLOSE
 
 
 def _initials(name: str) -> str:
-    words = re.findall(r"[a-z0-9]+", name.lower())
-    return words[0][:4] if len(words) == 1 else "".join(word[0] for word in words[:5])
+    words = [word for word in _words(name) if word.isascii()]
+    made = words[0][:4] if len(words) == 1 else "".join(word[0] for word in words[:5])
+    return made or "misc"

@@ -1,0 +1,71 @@
+"""Small nouns for tests: each takes what matters to the test and makes up the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from combee_core.playbook import Bullet, Playbook, Section
+from combee_core.types import BulletTag, Group, Operation, OperationKind, Outcome, Reflection, Step, Trajectory, Vote
+
+
+def bullet(bullet_id: str = "calc-00001", text: str = "Round last.", **given: Any) -> Bullet:
+    """A bullet."""
+    return Bullet(id=bullet_id, text=text, **given)
+
+
+def playbook(*bullets: Bullet, section: str = "FORMULAS & CALCULATIONS", **others: tuple[Bullet, ...]) -> Playbook:
+    """A playbook of one section, and further ones by name."""
+    sections = [Section(name=section, bullets=bullets)]
+    sections += [Section(name=name.replace("_", " "), bullets=its) for name, its in others.items()]
+    return Playbook(sections=tuple(sections))
+
+
+def numbered(*texts: str) -> Playbook:
+    """A playbook of one section with bullets calc-00001, calc-00002, …"""
+    return playbook(*(bullet(f"calc-{n:05d}", text) for n, text in enumerate(texts, start=1)))
+
+
+def operation(kind: str = "ADD", text: str = "", *bullets: Bullet, **given: Any) -> Operation:
+    """An operation on `bullets` as they are now."""
+    return Operation(
+        kind=OperationKind(kind),
+        text=text,
+        bullet_ids=tuple(b.id for b in bullets),
+        seen=tuple(b.text for b in bullets),
+        **given,
+    )
+
+
+def vote(bullet_id: str, trace_id: str = "t1", tag: Any = "helpful") -> Vote:
+    """One trace's verdict."""
+    return Vote(trace_id=trace_id, bullet_id=bullet_id, tag=tag)
+
+
+def reflection(trace_id: str = "t1", insight: str = "Round last.", **tags: Any) -> Reflection:
+    """A reflection; tags as `calc_00001="helpful"`."""
+    its = tuple(BulletTag(bullet_id=name.replace("_", "-"), tag=tag) for name, tag in tags.items())
+    return Reflection(trace_id=trace_id, key_insight=insight, tags=its)
+
+
+def group(*entries: Reflection, number: int = 1, of: int = 1) -> Group:
+    """What one curator call reads."""
+    return Group(number=number, of=of, entries=entries)
+
+
+def trajectory(trace_id: str = "t1", task: str = "What is the ROE?", **given: Any) -> Trajectory:
+    """A run of two steps that answered wrongly and was told so."""
+    steps = (Step(role="user", text=task), Step(role="assistant", text="0.2"))
+    outcome = Outcome(score=0.0, label="wrong", feedback="Expected 20.", source="ground_truth")
+    return Trajectory(trace_id=trace_id, task=task, **{"steps": steps, "outcome": outcome, **given})
+
+
+def fresh_interpreter(code: str, hash_seed: int) -> str:
+    """What `code` prints in a new Python process with that PYTHONHASHSEED."""
+    home = Path(__file__).parents[1]
+    env = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(home)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=home, env=env, capture_output=True, text=True, check=True)
+    return done.stdout.strip()

@@ -1,0 +1,80 @@
+"""The backlog: what was not learned from is filed until it is settled."""
+
+from __future__ import annotations
+
+import pytest
+from makers import KEY, items, plan, request
+
+from combee_core.backlog import Entry, entries, file
+from combee_core.ports import Store
+from combee_core.records import TraceFate
+
+
+def fate(number: int, end: str, reason: str = "why") -> TraceFate:
+    return TraceFate.model_validate({"trace_id": f"t{number:02d}", "fate": end, "reason": reason})
+
+
+def filed(store: Store, playbook: str = "p") -> dict[str, str]:
+    return {entry.trace_id: entry.fate for entry in entries(store, playbook)}
+
+
+def test_what_was_refused_failed_or_deferred_is_filed_and_the_rest_is_not(store: Store) -> None:
+    ends = ["learned", "nothing", "skipped", "refused", "failed", "deferred"]
+    file(store, plan(6), [fate(n, end) for n, end in enumerate(ends, start=1)])
+    assert filed(store) == {"t04": "refused", "t05": "failed", "t06": "deferred"}
+
+
+def test_an_entry_says_why_and_in_which_run(store: Store) -> None:
+    file(store, plan(1), [fate(1, "failed", "AnswerMalformed: no JSON — ü")])
+    assert list(entries(store, "p")) == [
+        Entry(trace_id="t01", digest="d1", fate="failed", reason="AnswerMalformed: no JSON — ü", run=KEY)
+    ]
+
+
+@pytest.mark.parametrize("settled", ["learned", "nothing"])
+def test_a_trace_that_a_later_run_settles_is_taken_out(store: Store, settled: str) -> None:
+    file(store, plan(2), [fate(1, "failed"), fate(2, "deferred")])
+    file(store, plan(2), [fate(1, settled)])
+    assert filed(store) == {"t02": "deferred"}
+
+
+def test_a_trace_that_fails_again_has_the_newest_reason(store: Store) -> None:
+    file(store, plan(1), [fate(1, "deferred", "the run stopped first")])
+    file(store, plan(1, key="b" * 20), [fate(1, "refused", "policy")])
+    (entry,) = entries(store, "p")
+    assert (entry.fate, entry.reason, entry.run) == ("refused", "policy", "b" * 20)
+
+
+def test_filing_the_same_twice_changes_nothing(store: Store) -> None:
+    for _ in range(2):
+        file(store, plan(1), [fate(1, "failed")])
+    assert filed(store) == {"t01": "failed"}
+
+
+def test_another_nights_trace_of_the_same_id_is_another_trace(store: Store) -> None:
+    file(store, plan(1), [fate(1, "failed")])
+    file(store, plan(1, items=items(1, "of another night")), [fate(1, "learned")])
+    assert filed(store) == {"t01": "failed"}
+
+
+def test_each_playbook_has_a_backlog_of_its_own(store: Store) -> None:
+    file(store, plan(1), [fate(1, "failed")])
+    file(store, plan(1, request=request(playbook="q")), [fate(1, "learned")])
+    assert filed(store) == {"t01": "failed"}
+    assert filed(store, "q") == {}
+
+
+def test_what_never_was_in_the_plan_is_not_filed(store: Store) -> None:
+    file(store, plan(1), [TraceFate(trace_id="unread", fate="failed")])
+    assert filed(store) == {}
+
+
+def test_an_entry_that_cannot_be_read_is_left_out_and_replaced_by_the_next(store: Store) -> None:
+    file(store, plan(1), [fate(1, "failed")])
+    (key,) = store.list("backlog/p/")
+    blob = store.read(key)
+    assert blob
+    store.replace(key, b"{", blob.tag)
+    assert filed(store) == {}
+    file(store, plan(1), [fate(1, "failed")])
+    assert filed(store) == {"t01": "failed"}

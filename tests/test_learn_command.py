@@ -1,0 +1,212 @@
+"""`combee learn` from outside: a real Prefect server, a real model server, real stores, counted calls."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Combee, kill
+from seaweed import Seaweed
+from simserver import SimulatedServer, simulated_server
+
+from combee_core.simulation.day import day_jsonl
+from combee_core.simulation.world import World
+
+TAU = Path(__file__).parents[2] / "shared" / "traces" / "tau_bench"
+MODEL = "openai/simulated/overload"
+
+real_traces = pytest.mark.skipif(not TAU.exists(), reason="the real tau-bench traces are not beside this checkout")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SimulatedServer]:
+    """A simulated model on loopback whose answers take a third of a second."""
+    with simulated_server(tmp_path, latency=0.3) as running:
+        yield running
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> Path:
+    """A file of 40 runs of our own."""
+    path = tmp_path / "day.jsonl"
+    path.write_bytes(day_jsonl(World(0), 40, 0, date(2026, 3, 2)))
+    return path
+
+
+def over_http(server: SimulatedServer, *more: object) -> tuple[object, ...]:
+    return ("--model", MODEL, "--api-base", server.url, "--retry-delay", 0.1, "--json", *more)
+
+
+def asked(server: SimulatedServer) -> Counter[str]:
+    """How often each prompt was sent, by hash."""
+    return Counter(line["prompt_sha"] for line in server.log() if line["event"] == "start" and line["stage"])
+
+
+def bullets(combee: Combee, playbook: str, store: str) -> list[dict[str, Any]]:
+    shown = combee("playbook", "show", playbook, "--store", store, "--json").json
+    return [bullet for section in shown["sections"] for bullet in section["bullets"]]
+
+
+@real_traces
+@pytest.mark.parametrize("kind", ["file", "s3"])
+def test_a_hundred_real_runs_are_learned_once_and_every_bullet_names_its_traces(
+    combee: Combee, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    store = f"file://{tmp_path}/store"
+    if kind == "s3":
+        store = request.getfixturevalue("s3_uri")
+        combee = replace(combee, environ=request.getfixturevalue("s3_server").environment())
+    command = ("learn", TAU, "--playbook", "airline", "--batch-size", 40, "--model", "simulated/overload", "--json")
+
+    first = combee(*command, "--store", store).json
+    again = combee(*command, "--store", store).json
+
+    assert first["accounting"] == {
+        "in": 100, "learned": 51, "nothing": 49, "skipped": 0, "refused": 0, "failed": 0, "deferred": 0,
+    }  # fmt: skip
+    assert first["simulated"] is True
+    assert first["version"] == 1
+    assert first["model_calls"]["reflect"] == 100
+    assert set(again["model_calls"].values()) == {0}
+    assert again["tokens"] == {"this_run": 0, "total": first["tokens"]["total"]}
+    assert (again["digest"], again["flow_run_id"]) == (first["digest"], first["flow_run_id"])
+    learned = bullets(combee, "airline", store)
+    assert learned
+    assert all(1 <= len(bullet["sources"]) < 8 for bullet in learned)
+
+
+@real_traces
+def test_two_stores_pay_once_each_and_http_learns_what_in_process_learns(
+    combee: Combee, server: SimulatedServer, tmp_path: Path
+) -> None:
+    near = combee("learn", TAU, "--limit", 40, "--store", f"file://{tmp_path}/a", "--json").json
+    far = [
+        combee("learn", TAU, "--limit", 40, "--store", f"file://{tmp_path}/{name}", *over_http(server)).json
+        for name in ("b", "c")
+    ]
+    assert [result["digest"] for result in far] == [near["digest"]] * 2
+    assert [result["model_calls"] for result in far] == [near["model_calls"]] * 2
+    assert set(asked(server).values()) == {2}
+
+
+def test_a_failed_group_publishes_nothing_and_a_rerun_asks_for_it_and_the_merge_alone(
+    combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path
+) -> None:
+    store = f"file://{tmp_path}/store"
+    server.set_faults("stage=curate,group=3,kind=500")
+
+    failed = combee("learn", day, "--playbook", "p", "--store", store, *over_http(server))
+    before = asked(server)
+
+    assert failed.code == 1
+    assert failed.json["version"] is None
+    assert failed.json["digest"] is None
+    assert failed.json["error"]["stage"] == "curate"
+    assert failed.json["error"]["item"] == "curate-g03"
+    assert "curate-g03" in failed.json["error"]["message"]
+    assert failed.json["accounting"]["deferred"] > 0
+    assert sum(v for k, v in failed.json["accounting"].items() if k != "in") == 40
+    assert combee("playbook", "show", "p", "--store", store).code == 2
+
+    server.set_faults()
+    rerun = combee("rerun", failed.json["flow_run_id"], "--json").json
+    new = asked(server) - before
+
+    assert rerun["model_calls"] == {"rollout": 0, "reflect": 0, "curate": 1, "merge": 1}
+    assert sum(new.values()) == 2
+    assert rerun["version"] == 1
+    assert rerun["accounting"]["deferred"] == 0
+    undisturbed = combee("learn", day, "--playbook", "p", "--store", f"file://{tmp_path}/other", *over_http(server))
+    assert rerun["digest"] == undisturbed.json["digest"]
+
+
+@pytest.mark.parametrize("moment", [12, 34, 39], ids=["reflecting", "curating", "second batch"])
+def test_a_killed_run_goes_on_and_pays_for_nothing_twice_but_the_calls_in_flight(
+    combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path, moment: int
+) -> None:
+    in_flight = 4
+    command = ("learn", day, "--playbook", "p", "--batch-size", 30, "--concurrency", in_flight, *over_http(server))
+    undisturbed = combee(*command, "--store", f"file://{tmp_path}/calm").json
+    calm = len(asked(server))
+
+    process = combee.start(*command, "--store", f"file://{tmp_path}/store")
+    kill_when(process, server, calm + moment)
+    resumed = combee(*command, "--store", f"file://{tmp_path}/store").json
+
+    assert resumed["digest"] == undisturbed["digest"]
+    assert resumed["accounting"] == undisturbed["accounting"]
+    assert resumed["tokens"]["total"] == undisturbed["tokens"]["total"]
+    assert sum(resumed["model_calls"].values()) < calm, "saved answers are not asked for again"
+    repeated = sum(asked(server).values()) - 2 * calm
+    assert 0 <= repeated <= in_flight
+
+
+def kill_when(process: subprocess.Popen[str], server: SimulatedServer, started: int) -> None:
+    """kill -9 when the server has seen so many calls start."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and process.poll() is None:
+        if sum(asked(server).values()) >= started:
+            kill(process)
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"the run ended before call {started}: {process.communicate()[1][-2000:]}")
+
+
+def test_a_second_process_on_a_live_run_is_turned_away_by_name(
+    combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path
+) -> None:
+    command = ("learn", day, "--concurrency", 1, "--store", f"file://{tmp_path}/store", *over_http(server))
+    first = combee.start(*command)
+    while not asked(server):
+        assert first.poll() is None, first.communicate()
+        time.sleep(0.05)
+    second = combee(*command)
+    out, _ = first.communicate(timeout=120)
+    assert second.code == 1
+    assert "flow run" in second.json["error"]["message"]
+    assert first.returncode == 0, out
+
+
+def test_samples_are_rolled_out_with_the_playbook_of_the_batch_before(combee: Combee, tmp_path: Path) -> None:
+    result = combee("learn", "--samples", "world:24", "--batch-size", 12, "--store", f"file://{tmp_path}/s", "--json").json
+    assert result["model_calls"]["rollout"] == 24
+    assert result["accounting"]["in"] == 24
+    assert result["accounting"]["nothing"] > 0, "the second batch knows some rules already"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("learn",),
+        ("learn", "nowhere.json", "--json"),
+        ("learn", "x", "--samples", "y"),
+        ("learn", "x", "--batch-size", "0"),
+        ("learn", "x", "--playbook", "a/b"),
+        ("rerun", "not-an-id"),
+        ("playbook", "show", "nothing-here"),
+        ("learn", "x", "--store", "ftp://host/x"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_one_clear_line(combee: Combee, tmp_path: Path, args: tuple[str, ...]) -> None:
+    done = replace(combee, cwd=tmp_path, environ={})(*args)
+    assert done.code == 2, done.err
+    assert "Traceback" not in done.out
+    assert done.err.strip().splitlines()[-1].startswith("combee: ") or "usage:" in done.err
+
+
+def test_an_empty_day_is_a_success_without_calls(combee: Combee, day: Path, tmp_path: Path) -> None:
+    done = combee("nightly", "--traces", day, "--day", "2001-01-01", "--store", f"file://{tmp_path}/s", "--json").json
+    assert done["accounting"]["in"] == 0
+    assert done["version"] == 0
+    assert set(done["model_calls"].values()) == {0}
+
+
+def test_seaweed_is_there_for_the_s3_tests(s3_server: Seaweed) -> None:
+    assert s3_server.endpoint.startswith("http://127.0.0.1:")
