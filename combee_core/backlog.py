@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from combee_core.ports import Store
-from combee_core.records import Plan
+from combee_core.records import Plan, TraceFate
 from combee_core.saving import read_record, write_record
 from combee_core.types import Noun, sha256
 
@@ -23,16 +22,11 @@ class Entry(Noun):
     run: str
 
 
-def file(store: Store, plan: Plan, *rest: Any) -> None:  # TEMPORARY
+def file(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> None:
     """Write an entry for each trace that was refused, failed or deferred; take out those that the run has settled.
 
     Entries are found by content: another night's trace of the same id is another trace.
     """
-    fates = rest[-1]  # TEMPORARY
-    if len(rest) == 2:  # TEMPORARY
-        from combee_core.runs import Run
-
-        plan = Run(store, rest[0]).plan()
     folder = _folder(plan.request.playbook)
     digests = {item.id: item.digest for item in plan.items}
     there = set(store.list(folder))

@@ -43,19 +43,13 @@ class Results:
     @property
     def receipts(self) -> tuple[Receipt, ...]:
         """Of every answer that a stage used."""
-        parts = (
-            [r.receipts for r in self.rolled],
-            [r.receipts for r in self.reflected],
-            [r.receipts for r in self.curated],
-        )
-        return tuple(receipt for part in (*parts, [self.merged.receipts]) for receipts in part for receipt in receipts)
+        results: list[RolledOut | Reflected | Curated | Merged]
+        results = [*self.rolled, *self.reflected, *self.curated, self.merged]
+        return tuple(receipt for result in results for receipt in result.receipts)
 
 
-def conclude(
-    number: int, state: Any, version: int, results: Results | None = None, *, learner: Learner[Any], **old: Any
-) -> State:  # TEMPORARY
+def conclude(number: int, state: Any, version: int, results: Results, *, learner: Learner[Any]) -> State:
     """The record of batch `number`, from `state` before it; `version` is the one that new bullets will carry."""
-    results = results or Results(**old)  # TEMPORARY
     reflections = [result.reflection for result in results.reflected if result.reflection]
     delta = results.merged.delta
     update = Update(operations=delta.operations, votes=votes(reflections), set_aside=delta.set_aside, fates=delta.fates)

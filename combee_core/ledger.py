@@ -50,14 +50,13 @@ class Ledger:
         self._store = store
         self._requests: dict[str, Counter[str]] = defaultdict(Counter)
         self._now: dict[str, dict[str, Receipt]] = defaultdict(dict)
-        self._earlier: dict[str, dict[str, Receipt]] = defaultdict(dict)
         self._lock = threading.Lock()
 
     def begin(self, run: str) -> None:
         """A new invocation of `run`: requests and spending count from zero."""
         with self._lock:
             self._requests.pop(run, None)
-            self._earlier[run].update(self._now.pop(run, {}))
+            self._now.pop(run, None)
 
     def asked(self, run: str, stage: str) -> None:
         """Count a request, whatever comes of it."""
@@ -86,8 +85,8 @@ class Ledger:
         A receipt that cannot be read counts as an answer of unknown cost.
         """
         with self._lock:
-            held = {**self._earlier[run], **self._now[run]}
-        held = {**{_id(r): r for r in known if r.run == run}, **held}
+            now = dict(self._now[run])
+        held = {**{_id(r): r for r in known if r.run == run}, **now}
         return tuple({**self._saved(run, held), **held}.values())
 
     def _saved(self, run: str, held: Mapping[str, Receipt]) -> dict[str, Receipt]:

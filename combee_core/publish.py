@@ -22,13 +22,7 @@ def base_state(plan: Plan, versions: Versions, learner: Learner[Any]) -> Any:
 
 
 def publish(
-    plan: Plan,
-    states: Sequence[State],
-    versions: Versions,
-    learner: Learner[Any],
-    *,
-    flow_run_id: str,
-    model: str = "",  # TEMPORARY
+    plan: Plan, states: Sequence[State], versions: Versions, learner: Learner[Any], *, flow_run_id: str
 ) -> tuple[Version | None, tuple[SetAside, ...]]:
     """The version that holds what the run learned, and what a newer `latest` did not let it apply.
 

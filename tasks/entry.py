@@ -14,6 +14,7 @@ from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, open_workshop
 from combee_core.config import RunRequest, Source
 from combee_core.errors import CombeeError, RunError
+from combee_core.learners import load_learner
 from combee_core.publish import publish, refuse_mixing
 from combee_core.records import Failure, RunResult
 from combee_core.runs import Run, find_or_plan, next_batch, run_of
@@ -42,6 +43,7 @@ def open_run(request: RunRequest) -> Opened:
 
     A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
     """
+    read_input.cache_clear()
     store = open_store(request.store)
     results = register(store.uri)
     run = run_of(store, top_id()) or _plan(request)
@@ -54,13 +56,15 @@ def _plan(request: RunRequest) -> Run:
     store = open_store(request.store)
     latest = Versions(store, request.playbook).latest()
     refuse_mixing(latest, request.settings.model.model)
-    found = read_input(request.source)
-    return find_or_plan(store, request, found.items, found.unread, lambda: latest.version if latest else 0)
+    found, settings = read_input(request.source), request.settings
+    prompts = load_learner(settings.learner, settings.prompts).fingerprint if settings.prompts else ""
+    base = latest.version if latest else 0
+    return find_or_plan(store, request, found.items, found.unread, lambda: base, prompts)
 
 
 @lru_cache(maxsize=1)
 def read_input(source: Source) -> Input:
-    """The source's runs or samples, read once a process."""
+    """The source's runs or samples, read once for each flow run."""
     return load_input(source)
 
 
@@ -74,6 +78,7 @@ def held(opened: Opened) -> Iterator[Workshop]:
     with ExitStack() as stack:
         stack.enter_context(shop.store.lease(shop.run.path("owner"), f"flow run {top_id()}"))
         crashed.mark_others(shop, top_id())
+        shop.client.begin(shop.run.key)
         try:
             preflight(shop)
             yield shop
@@ -105,8 +110,10 @@ def remaining(shop: Workshop) -> Iterator[Place]:
 
 
 def finish(shop: Workshop) -> RunResult:
-    """Publish, record the result, say what changed."""
+    """Publish, record the result, say what changed. Raises `RunError` if a batch has left no state."""
     states = shop.run.states()
+    if len(states) != shop.plan.batch_count:
+        raise RunError(f"{len(states)} of {shop.plan.batch_count} batches have a state; run again", "publish")
     version, set_aside = publish(shop.plan, states, shop.versions, shop.learner, flow_run_id=top_id())
     empty = shop.learner.digest(shop.learner.empty())
     result = outcome.finished(shop.plan, states, version, empty, set_aside, shop.client.ledger)

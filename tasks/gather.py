@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from prefect.futures import PrefectFuture, wait
 
 from combee_core.conclude import check_failures
-from combee_core.errors import CombeeError, RunError
+from combee_core.errors import CombeeError, ModelUnusable, RunError, RunStopped
 from combee_core.types import Reflected, Trajectory
 
 R = TypeVar("R")
@@ -53,7 +53,7 @@ def _value(future: PrefectFuture[R]) -> R:
 def _reason(future: PrefectFuture[Any]) -> str:
     """The cause in one line. Raises a cause that stops the whole run, such as a wrong key, as it is."""
     error = future.state.result(raise_on_failure=False)
-    if isinstance(error, CombeeError):
+    if isinstance(error, CombeeError) and not isinstance(error, ModelUnusable | RunStopped):
         return f"{type(error).__name__}: {error}"
     if isinstance(error, BaseException):
         raise error

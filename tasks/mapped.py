@@ -65,16 +65,8 @@ def merge(
     curated: Sequence[Curated],
 ) -> str:
     """One state out of all groups' changes; its digest. Raises `RunError`."""
-    shop = open_workshop(place)
-    inputs = [[r.model_dump(mode="json") for r in results_of] for results_of in (reflected, curated)]
-    future = _task(stages.merge, place, results).submit(
-        place,
-        quote(rolled),
-        quote(reflected),
-        quote(groups),
-        quote(curated),
-        shop.task_key("merge", place.number, shop.run.key, inputs),
-    )
+    inputs = (quote(rolled), quote(reflected), quote(groups), quote(curated))
+    future = _task(stages.merge, place, results).submit(place, *inputs)
     digest: str = collected("merge", ["merge"], [future])[0]
     return digest
 

@@ -48,12 +48,14 @@ def saved(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
 
 
 def plain(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
-    """A cheap task that is there to be seen; its result is not kept."""
-    return task(task_run_name=name, persist_result=False, cache_policy=NO_CACHE)
+    """A task whose result is not kept: it is cheap, or what it makes is written to the store by itself."""
+    return task(
+        task_run_name=name, persist_result=False, cache_policy=NO_CACHE, retry_condition_fn=_may_retry
+    )
 
 
 def kept(in_block: str, model: ModelSettings, stage: Task[P, R]) -> Task[P, R]:
-    """`stage` with this run's result store and retries (exponential back-off with jitter)."""
+    """`stage` with this run's block for results and its retries (exponential back-off with jitter)."""
     return stage.with_options(
         result_storage=in_block,
         retries=model.retries,

@@ -11,7 +11,7 @@ from combee_core import reflect as reflecting
 from combee_core import rollout as rolling
 from combee_core import shuffle as shuffling
 from combee_core.adapters.workshop import Place, calls, open_workshop
-from combee_core.conclude import conclude
+from combee_core.conclude import Results, conclude
 from combee_core.types import Curated, Group, Reflected, RolledOut, Sample, Trajectory
 from tasks.policies import plain, saved
 
@@ -52,28 +52,18 @@ def curate(place: Place, group: Group, key: str) -> Curated:
     return calls(curating.curate(group, shop.state_before(place.number), **shop.tools))
 
 
-@saved("merge")
+@plain("merge")
 def merge(
     place: Place,
     rolled: Sequence[RolledOut],
     reflected: Sequence[Reflected],
     groups: Sequence[Group],
     curated: Sequence[Curated],
-    key: str,
 ) -> str:
-    """Put the groups' changes together and write the state after the batch; its digest."""
+    """Put the groups' changes together and write the state after the batch, once; its digest."""
     shop = open_workshop(place)
     state = shop.state_before(place.number)
     merged = calls(merging.merge([result.delta for result in curated], state, **shop.tools))
-    after = conclude(
-        place.number,
-        state,
-        shop.plan.base_version + 1,
-        learner=shop.learner,
-        rolled=rolled,
-        reflected=reflected,
-        groups=groups,
-        curated=curated,
-        merged=merged,
-    )
+    results = Results(rolled, reflected, groups, curated, merged)
+    after = conclude(place.number, state, shop.plan.base_version + 1, results, learner=shop.learner)
     return shop.learner.digest(shop.learner.load(shop.run.save_state(after).state))

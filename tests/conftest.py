@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,3 +61,20 @@ def combee(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Combee]:
 
 
 # end of commands
+
+
+# flows in this process
+
+
+@pytest.fixture(scope="session")
+def prefect_api(combee: Combee) -> Iterator[str]:
+    """The tests' Prefect server as this process's own."""
+    from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_TO_API_ENABLED, temporary_settings
+
+    port = json.loads((combee.home / "server.json").read_text())["port"]
+    api = f"http://127.0.0.1:{port}/api"
+    with temporary_settings({PREFECT_API_URL: api, PREFECT_LOGGING_TO_API_ENABLED: False}):
+        yield api
+
+
+# end of flows in this process

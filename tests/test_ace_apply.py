@@ -148,8 +148,9 @@ def test_the_same_fact_from_the_same_trace_is_no_news() -> None:
 
 
 def test_capitals_inside_a_text_make_another_fact() -> None:
-    changed = after(BOOK, operation("ADD", "Send userId."), operation("ADD", "Send userid."))
-    assert [b.text for b in changed.bullets][3:] == ["Send userId.", "Send userid."]
+    texts_in_turn = ["Send userId.", "Send userid.", "ROE is net.", "RoE is net."]
+    changed = after(BOOK, *(operation("ADD", text) for text in texts_in_turn))
+    assert [b.text for b in changed.bullets][3:] == texts_in_turn
 
 
 def test_a_twin_is_found_after_its_other_twin_is_gone() -> None:

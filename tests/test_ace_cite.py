@@ -60,6 +60,11 @@ def test_a_text_about_another_number_does_not_state_the_specific() -> None:
     assert not states("anything", "")
 
 
+def test_of_many_similar_ones_the_three_closest_are_taken() -> None:
+    group = shown(ROE + "!!!", ROE + "!!", ROE, ROE + "!!!!", ROE + "!")
+    assert cite(ROE, [], group) == Citation(("t2", "t3", "t5"), True)
+
+
 @pytest.mark.parametrize("size", range(4, 9))
 def test_a_platitude_never_cites_a_whole_group(size: int) -> None:
     group = [Evidence(f"t{n}", f"The fee on item {n} is {n * 7}.") for n in range(size)]

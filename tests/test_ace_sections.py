@@ -44,6 +44,7 @@ def test_a_close_spelling_is_the_known_section(written: str) -> None:
         ("SAFE ORDERS", "UNSAFE ORDERS"),
         ("RULES OF 2023", "RULES OF 2024"),
         ("STEP 1", "STEP 11"),
+        ("PHASES", "PHASE1"),
         ("CREDIT RULES", "DEBIT RULES"),
         ("WHAT TO DO", "WHAT NOT TO DO"),
         ("TEXT RULES", "TEST RULES"),

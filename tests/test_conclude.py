@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from makers import ACE, EMPTY, add, group, receipt, reflection
 
@@ -66,6 +66,7 @@ def test_none_is_allowed_where_the_limit_is_zero() -> None:
 
 
 @given(st.integers(1, 400), st.integers(0, 100))
+@example(100, 29)
 def test_exactly_the_allowed_share_passes_and_one_more_fails(count: int, percent: int) -> None:
     allowed = math.floor(count * percent / 100 + 1e-12)
     check_failures(outcomes(allowed, 0, count - allowed), percent / 100)

@@ -114,7 +114,7 @@ def test_nothing_in_a_playbook_can_be_assigned() -> None:
 def test_unknown_fields_and_counters_below_zero_are_refused() -> None:
     with pytest.raises(ValidationError, match="extra_forbidden"):
         bullet(colour="red")
-    wrong: list[dict[str, Any]] = [{"helpful": -1}, {"harmful": -1}, {"helpful": 10**18}]
+    wrong: list[dict[str, Any]] = [{"helpful": -1}, {"harmful": -1}, {"helpful": 10**18}, {"harmful": 10**18}]
     for counters in wrong:
         with pytest.raises(ValidationError, match=r"helpful|harmful"):
             bullet(**counters)

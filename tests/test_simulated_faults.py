@@ -162,3 +162,24 @@ def test_a_malformed_answer_is_no_json_and_holds_no_operation() -> None:
 @given(st.sampled_from(["", "500", "429", "timeout", "drop"]))
 def test_other_faults_leave_the_answer_as_it_is(kind: str) -> None:
     assert spoil(kind, TEXT) == Choice(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        ("time-out", "timeout"),
+        ("dropped", "drop"),
+        ("bare-array", "bare_array"),
+        ("Unclosed", "reasoning_unclosed"),
+        ("503", "503"),
+        ("413", "413"),
+    ],
+)
+def test_a_kind_may_be_written_in_other_ways_or_be_any_error_status(written: str, kind: str) -> None:
+    assert parse_fault(f"kind={written}").kind == kind
+
+
+@pytest.mark.parametrize("kind", ["200", "302", "5000", "five"])
+def test_what_is_no_error_status_is_no_kind(kind: str) -> None:
+    with pytest.raises(UsageError, match="no kind"):
+        parse_fault(f"kind={kind}")

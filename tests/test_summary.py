@@ -96,6 +96,11 @@ def test_a_cell_is_one_line_without_pipe_or_tag(text: str) -> None:
     assert not {"|", "<", ">", "\0"} & set(made)
 
 
+def test_an_address_is_not_made_a_link() -> None:
+    """Readers of Markdown make links of bare addresses too."""
+    assert "http://" not in cell("http://evil.example") + cell("see http://evil.example")
+
+
 def test_plain_words_stay_readable() -> None:
     assert cell("For ROE answer 20, not 0.2 (as a percentage)!") == "For ROE answer 20, not 0.2 (as a percentage)!"
 

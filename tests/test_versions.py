@@ -10,7 +10,7 @@ from makers import memory
 
 from combee_core.errors import StoreError, UsageError
 from combee_core.ports import Store
-from combee_core.versions import Version, Versions
+from combee_core.versions import Pointer, Version, Versions
 
 
 def draft(number: int, parent: int | None = None, text: str = "") -> Version:
@@ -119,6 +119,17 @@ def test_a_version_with_another_content_than_its_hash_is_refused_by_name() -> No
     with pytest.raises(StoreError, match=rf"{second} does not have the hash"):
         versions.latest()
     assert first
+
+
+def test_a_pointer_with_another_hash_than_the_version_is_refused() -> None:
+    store = memory()
+    versions = published(store, 1)
+    blob = store.read("playbooks/p/latest.json")
+    assert blob
+    pointer = Pointer.model_validate_json(blob.data)
+    damage(store, "playbooks/p/latest.json", pointer.model_copy(update={"sha256": "0" * 64}).model_dump_json().encode())
+    with pytest.raises(StoreError, match="does not have the hash"):
+        versions.latest()
 
 
 def test_an_older_version_is_checked_too() -> None:

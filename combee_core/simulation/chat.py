@@ -75,9 +75,9 @@ def _message(row: Mapping[str, Any]) -> Message:
 def reply_to(chat: Chat, fault: Fault | None) -> Reply:
     """The answer, or what a fault makes of it."""
     kind = fault.kind if fault else ""
-    if fault and kind in _STATUS:
+    if fault and kind.isdecimal():
         headers = {"retry-after": f"{fault.retry_after:g}"} if kind == "429" else {}
-        return error(int(kind), f"simulated fault {kind}", _STATUS[kind], headers)
+        return error(int(kind), f"simulated fault {kind}", _STATUS.get(kind, "simulated_error"), headers)
     return reply(200, _completion(chat, spoil(kind, chat.text)))
 
 

@@ -41,6 +41,8 @@ KEYS: Mapping[str, str] = MappingProxyType(
         "retry_after": "seconds in the Retry-After header of 429",
     }
 )
+_ALIASES = {"time_out": "timeout", "dropped": "drop", "cut": "truncated", "unclosed": "reasoning_unclosed"}
+_STATUS = re.compile(r"[45]\d\d")
 _WHOLE = re.compile(r"\d+")
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 
@@ -65,19 +67,21 @@ class Fault:
 def parse_fault(text: str) -> Fault:
     """Read `stage=curate,group=3,kind=500,rate=0.5,count=2`: any of the keys, `kind` always.
 
-    Raises `UsageError` with the known keys or kinds.
+    A kind is one of `KINDS`, dashes being read as underscores, or any HTTP status from 400 on. Raises `UsageError` with the known keys or kinds.
     """
     pairs = [part.partition("=") for part in text.split(",")]
     given = {key.strip(): value.strip() for key, _, value in pairs}
     if strange := [key for key in given if key not in KEYS]:
         raise _wrong(text, f"there is no key {strange[0]!r}", "keys", KEYS)
-    if given.get("kind") not in KINDS:
+    kind = given.get("kind", "").lower().replace("-", "_")
+    kind = _ALIASES.get(kind, kind)
+    if kind not in KINDS and not _STATUS.fullmatch(kind):
         raise _wrong(text, f"there is no kind {given.get('kind', '')!r}", "kinds", KINDS)
     rate = _number(text, given, "rate", _DECIMAL, "1")
     if rate > 1:
         raise UsageError(f"fault {text!r}: rate is a share between 0 and 1")
     return Fault(
-        kind=given["kind"],
+        kind=kind,
         stage=given.get("stage", ""),
         group=int(_number(text, given, "group", _WHOLE, "0")) if "group" in given else None,
         contains=given.get("contains", ""),
