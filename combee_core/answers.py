@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from combee_core.calls import Completion
 from combee_core.errors import AnswerEmpty, AnswerMalformed, AnswerTruncated, ModelRefused
-from combee_core.types import Completion
 
 MAX_DEPTH = 64
 """Levels of nesting; an answer of ours has four."""

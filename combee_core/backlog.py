@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from combee_core.base import Noun, sha256
 from combee_core.ports import Store
 from combee_core.records import Plan, TraceFate
 from combee_core.saving import read_record, write_record
-from combee_core.types import Noun, sha256
 
 FILED = ("refused", "failed", "deferred")
 

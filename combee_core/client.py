@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from combee_core.answers import read_answer
+from combee_core.base import estimate, sha256
+from combee_core.calls import Completion, Prompt, Receipt, Request
 from combee_core.config import ModelSettings
 from combee_core.errors import (
     AnswerError,
@@ -24,7 +26,6 @@ from combee_core.errors import (
 from combee_core.ledger import Ledger
 from combee_core.ports import LanguageModel, Question
 from combee_core.saving import Rejection, SavedAnswer, SavedAnswers
-from combee_core.types import Completion, Prompt, Receipt, Request, estimate, sha256
 
 T = TypeVar("T")
 

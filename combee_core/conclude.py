@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from combee_core.accounting import fates_of, unsolved
+from combee_core.calls import Receipt
 from combee_core.errors import RunError
 from combee_core.ports import Learner
 from combee_core.records import State
-from combee_core.types import Curated, Delta, Group, Merged, Receipt, Reflected, RolledOut, Update
+from combee_core.types import Curated, Delta, Group, Merged, Reflected, RolledOut, Update
 from combee_core.votes import votes
 
 _ROUNDING = 1e-9

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from combee_core.base import Noun
 from combee_core.shuffle import Mode
-from combee_core.types import Noun
 
 SIMULATED = "simulated/overload"
 

@@ -46,6 +46,4 @@ def _midnight(day: date, timezone: str) -> datetime:
         # times, and a day of 23 hours would measure 24.
         return datetime.combine(day, time.min, ZoneInfo.no_cache(timezone))
     except (KeyError, OSError, ValueError) as error:
-        raise UsageError(
-            f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or UTC"
-        ) from error
+        raise UsageError(f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or UTC") from error

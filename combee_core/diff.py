@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from combee_core.base import Noun
 from combee_core.playbook import Bullet, Playbook
-from combee_core.types import Noun
 
 
 class Changed(Noun):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from pydantic import BaseModel, Field, ValidationError
 
 from combee_core.errors import PlaybookError, StoreError
@@ -54,9 +52,7 @@ def _from_json(text: str) -> Playbook:
         Section(name=s.name, bullets=tuple(Bullet(**b.model_dump(), origin="import") for b in s.bullets))
         for s in book.sections
     )
-    playbook = Playbook(sections=sections)
-    above = [1 + int(found[0]) for b in playbook.bullets if (found := re.search(r"\d+$", b.id))]
-    return playbook.model_copy(update={"next_id": max([book.next_id, *above])})
+    return Playbook(sections=sections, next_id=book.next_id)
 
 
 def import_playbook(text: str, where: str, versions: Versions) -> tuple[Version, int]:
@@ -93,11 +89,12 @@ def import_playbook(text: str, where: str, versions: Versions) -> tuple[Version,
 
 def _join(base: Playbook, incoming: Playbook, version: int, where: str) -> tuple[Playbook, int]:
     sections = {section.name: list(section.bullets) for section in base.sections}
+    known = {bullet.id: bullet for bullet in base.bullets}
     added = 0
     for section in incoming.sections:
         place = sections.setdefault(section.name, [])
         for bullet in section.bullets:
-            twin = base.find(bullet.id)
+            twin = known.get(bullet.id)
             if twin is None:
                 place.append(bullet.model_copy(update={"created": version, "updated": version}))
                 added += 1

@@ -7,9 +7,10 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
+from combee_core.base import Noun, sha256
+from combee_core.calls import Receipt
 from combee_core.ports import Store
 from combee_core.saving import read_record, write_record
-from combee_core.types import Noun, Receipt, sha256
 
 STAGES = ("rollout", "reflect", "curate", "merge")
 

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from combee_core.base import Noun, sha256
 from combee_core.errors import PlaybookError
-from combee_core.types import Noun, sha256
 
 BULLET_ID = r"[^\s\[\]\x00-\x1f\x7f-\x9f\ud800-\udfff]+"
 """What an id may hold: no space, bracket, control character or lone surrogate, so that every reader finds it."""

@@ -7,15 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from combee_core.calls import Completion, Prompt, Request
 from combee_core.types import (
-    Completion,
     Delta,
     Group,
     Operation,
     Outcome,
-    Prompt,
     Reflection,
-    Request,
     Sample,
     SetAside,
     TraceFile,

@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from combee_core.base import Noun
+from combee_core.calls import Receipt
 from combee_core.config import RunRequest
-from combee_core.types import Accounting, Noun, Receipt, Sample, SetAside, Trajectory, Unread, Update
+from combee_core.types import Accounting, Sample, SetAside, Trajectory, Unread, Update
 
 Fate = Literal["learned", "nothing", "skipped", "refused", "failed", "deferred"]
 

@@ -12,11 +12,12 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from combee_core.base import Noun, sha256
 from combee_core.config import RunRequest
 from combee_core.errors import StoreError, UsageError
 from combee_core.ports import Store
 from combee_core.records import Batch, Item, Plan, RunResult, State
-from combee_core.types import Noun, Sample, Trajectory, Unread, sha256
+from combee_core.types import Sample, Trajectory, Unread
 
 N = TypeVar("N", bound=Noun)
 

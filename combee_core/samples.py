@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from combee_core.base import sha256
 from combee_core.errors import UsageError
 from combee_core.traces.jsonl import Row, records
 from combee_core.traces.values import to_id
-from combee_core.types import Sample, Unread, sha256
+from combee_core.types import Sample, Unread
 
 _SHAPE = '{"context": "the problem", "target": "its answer"}'
 

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from combee_core.base import Noun
+from combee_core.calls import Receipt
 from combee_core.ports import Store
-from combee_core.types import Noun, Receipt
 
 R = TypeVar("R", bound=Noun)
 

@@ -40,14 +40,10 @@ def _judge(sample: Sample, answer: str, is_right: Callable[[str], bool]) -> Outc
     if sample.target is None:
         return Outcome(label="no target")
     if is_right(sample.target):
-        return Outcome(
-            score=1.0, label="right", feedback=f"as expected: {sample.target}", source="ground_truth"
-        )
+        return Outcome(score=1.0, label="right", feedback=f"as expected: {sample.target}", source="ground_truth")
     got = answer.strip() or "nothing"
     shown = got if len(got) <= _SHOWN else got[: _SHOWN - 1] + "…"
-    return Outcome(
-        score=0.0, label="wrong", feedback=f"expected {sample.target}, got {shown}", source="ground_truth"
-    )
+    return Outcome(score=0.0, label="wrong", feedback=f"expected {sample.target}, got {shown}", source="ground_truth")
 
 
 def _whole(text: str) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from combee_core.base import estimate
 from combee_core.diff import Diff
 from combee_core.errors import UsageError
 from combee_core.playbook import Bullet, Playbook
 from combee_core.playbook_text import render
-from combee_core.types import estimate
 from combee_core.versions import Version, Versions
 
 
@@ -95,3 +95,7 @@ def difference(old: int, new: int, changes: Diff) -> Iterator[str]:
         yield f"# [{after.id}] {counters}, sources {len(before.sources)} → {len(after.sources)}"
     for bullet in changes.removed:
         yield f"- [{bullet.id}] {bullet.text}"
+    for bullet in changes.moved:
+        yield f"> [{bullet.id}] stands under another heading"
+    yield from (f"+ ## {name}" for name in changes.sections_added)
+    yield from (f"- ## {name}" for name in changes.sections_removed)

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
+from combee_core.base import sha256
 from combee_core.errors import UsageError
-from combee_core.types import Group, Reflection, sha256
+from combee_core.types import Group, Reflection
 
 T = TypeVar("T")
 Mode = Literal["paper", "spread"]

@@ -10,7 +10,7 @@ from combee_core.diff import Diff
 from combee_core.ledger import STAGES
 from combee_core.playbook import Bullet
 from combee_core.records import Amounts, RunResult, State
-from combee_core.types import OperationFate, SetAside
+from combee_core.types import OperationFate
 
 _SHOWN = 60
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
@@ -38,28 +38,15 @@ def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -
     if difference.is_empty:
         parts.append("Nothing changed in the playbook.")
     parts += [
-        _section("New bullets", ("bullet", "text", "learned from"), map(_bullet_row, difference.added)),
-        _section(
+        _listed("New bullets", ((_named(b), _sources(b)) for b in difference.added)),
+        _listed(
             "Rewritten",
-            ("bullet", "before", "after", "learned from"),
-            ((c.after.id, c.before.text, c.after.text, _sources(c.after)) for c in difference.rewritten),
+            ((_named(c.after), f"before: {cell(c.before.text)}", _sources(c.after)) for c in difference.rewritten),
         ),
-        _section(
-            "Counters and evidence",
-            ("bullet", "helpful", "harmful", "sources"),
-            (
-                (
-                    c.after.id,
-                    f"{c.before.helpful} → {c.after.helpful}",
-                    f"{c.before.harmful} → {c.after.harmful}",
-                    f"{len(c.before.sources)} → {len(c.after.sources)}",
-                )
-                for c in difference.counted
-            ),
-        ),
-        _section("Removed", ("bullet", "text"), ((b.id, b.text) for b in difference.removed)),
+        _counters(difference),
+        _listed("Removed", ((_named(bullet),) for bullet in difference.removed)),
         _merges([fate for state in states for fate in state.update.fates]),
-        _set_aside(result.set_aside),
+        _listed("Set aside", ((_quoted(i.what), f"because {cell(i.reason)} ({cell(i.where)})") for i in result.set_aside)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -69,20 +56,40 @@ def _figures(result: RunResult) -> str:
     return f"Digest `{digest}`, flow run `{result.flow_run_id}`. {cell(result.note)}".strip()
 
 
-def _section(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    listed = list(rows)
-    if not listed:
+def _listed(title: str, items: Iterable[Sequence[str]]) -> str:
+    """A heading and a list: tables would cut long texts, and the sources behind them, off the page."""
+    rows = ["\n  - ".join((f"- {first}", *details)) for first, *details in items]
+    if not rows:
         return ""
-    more = f"\n\n… and {len(listed) - _SHOWN} more." if len(listed) > _SHOWN else ""
-    return f"## {title} ({len(listed)})\n\n{table(head, listed[:_SHOWN])}{more}"
+    more = [f"\n… and {len(rows) - _SHOWN} more."] if len(rows) > _SHOWN else []
+    return "\n".join([f"## {title} ({len(rows)})\n", *rows[:_SHOWN], *more])
 
 
-def _bullet_row(bullet: Bullet) -> tuple[str, str, str]:
-    return bullet.id, bullet.text, _sources(bullet)
+def _named(bullet: Bullet) -> str:
+    return f"**{cell(bullet.id)}** {cell(bullet.text)}"
+
+
+def _quoted(text: str) -> str:
+    """In quotation marks, so that no text can begin a heading or a list of its own."""
+    return f"“{cell(text)}”"
 
 
 def _sources(bullet: Bullet) -> str:
-    return ", ".join(bullet.sources)
+    return f"from {', '.join(map(cell, bullet.sources)) or 'nowhere'}"
+
+
+def _counters(difference: Diff) -> str:
+    rows = [
+        (
+            c.after.id,
+            f"{c.before.helpful} → {c.after.helpful}",
+            f"{c.before.harmful} → {c.after.harmful}",
+            f"{len(c.before.sources)} → {len(c.after.sources)}",
+        )
+        for c in difference.counted
+    ]
+    head = ("bullet", "helpful", "harmful", "sources")
+    return f"## Counters and evidence ({len(rows)})\n\n{table(head, rows)}" if rows else ""
 
 
 def _merges(fates: Sequence[OperationFate]) -> str:
@@ -91,14 +98,11 @@ def _merges(fates: Sequence[OperationFate]) -> str:
     counts = Counter(fate.fate for fate in fates)
     survived = (counts["kept"] + counts["merged"]) / len(fates)
     line = ", ".join(f"{counts[name]} {name}" for name in ("kept", "merged", "dropped"))
-    dropped = [(fate.text, fate.origin, fate.because) for fate in fates if fate.fate == "dropped"]
+    dropped = [
+        (_quoted(fate.text), f"from {cell(fate.origin)}: {cell(fate.because)}") for fate in fates if fate.fate == "dropped"
+    ]
     head = f"## The merge\n\n{len(fates)} operations entered: {line} ({survived:.0%} survived)."
-    listed = _section("Dropped by the merge", ("operation", "from", "because"), dropped)
-    return f"{head}\n\n{listed}".strip()
-
-
-def _set_aside(items: Sequence[SetAside]) -> str:
-    return _section("Set aside", ("what", "why", "where"), ((i.what, i.reason, i.where) for i in items))
+    return f"{head}\n\n{_listed('Dropped by the merge', dropped)}".strip()
 
 
 def accounting(result: RunResult) -> list[dict[str, object]]:

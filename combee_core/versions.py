@@ -12,9 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from combee_core.base import Noun
 from combee_core.errors import StoreError, UsageError
 from combee_core.ports import Store
-from combee_core.types import Noun, SetAside
+from combee_core.types import SetAside
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHOWN = 12

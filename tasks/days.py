@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 from prefect.runtime import flow_run
 
 from combee_core.adapters.stores import open_store
+from combee_core.base import sha256
 from combee_core.config import RunRequest
 from combee_core.records import RunResult
 from combee_core.runs import run_of
-from combee_core.types import sha256
 from tasks.entry import top_id
 
 

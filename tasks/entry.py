@@ -12,13 +12,13 @@ from combee_core import backlog, outcome
 from combee_core.adapters.inputs import Input, load_input
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, open_workshop
+from combee_core.base import Noun
 from combee_core.config import RunRequest, Source
 from combee_core.errors import CombeeError, RunError
 from combee_core.learners import load_learner
 from combee_core.publish import publish, refuse_mixing
 from combee_core.records import Failure, RunResult
 from combee_core.runs import Run, find_or_plan, next_batch, run_of
-from combee_core.types import Noun
 from combee_core.versions import Versions
 from tasks import crashed, report
 from tasks.preflight import preflight

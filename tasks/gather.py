@@ -36,9 +36,7 @@ def collected(stage: str, names: Sequence[str], futures: Sequence[PrefectFuture[
     """All results. Raises `RunError` naming every item that failed, after all have ended."""
     wait(list(futures))
     failed = [
-        (name, _reason(future))
-        for name, future in zip(names, futures, strict=True)
-        if not future.state.is_completed()
+        (name, _reason(future)) for name, future in zip(names, futures, strict=True) if not future.state.is_completed()
     ]
     if failed:
         message = "; ".join(f"{name} failed: {reason}" for name, reason in failed)

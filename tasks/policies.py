@@ -49,9 +49,7 @@ def saved(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
 
 def plain(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
     """A task whose result is not kept: it is cheap, or what it makes is written to the store by itself."""
-    return task(
-        task_run_name=name, persist_result=False, cache_policy=NO_CACHE, retry_condition_fn=_may_retry
-    )
+    return task(task_run_name=name, persist_result=False, cache_policy=NO_CACHE, retry_condition_fn=_may_retry)
 
 
 def kept(in_block: str, model: ModelSettings, stage: Task[P, R]) -> Task[P, R]:

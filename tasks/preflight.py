@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from combee_core.adapters.workshop import Workshop, calls
-from combee_core.types import sha256
+from combee_core.base import sha256
 
 
 def preflight(shop: Workshop) -> None:

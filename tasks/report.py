@@ -24,9 +24,7 @@ def finished(shop: Workshop, result: RunResult) -> None:
     state = shop.learner.load(after.state) if after else shop.learner.empty()
     if isinstance(before, Playbook) and isinstance(state, Playbook):
         text = summary.what_changed(result, diff(before, state), shop.run.states())
-        create_markdown_artifact(
-            markdown=text, key="playbook-changes", description="What was learned, and from what"
-        )
+        create_markdown_artifact(markdown=text, key="playbook-changes", description="What was learned, and from what")
     accounting(result)
 
 
@@ -35,9 +33,7 @@ def accounting(result: RunResult) -> None:
     create_table_artifact(table=summary.accounting(result), key="accounting", description="Every trace, once")
     rest = summary.unlearned(result)
     if rest:
-        create_table_artifact(
-            table=rest, key="not-learned", description="Traces that taught nothing, and why"
-        )
+        create_table_artifact(table=rest, key="not-learned", description="Traces that taught nothing, and why")
     create_markdown_artifact(markdown=summary.spent(result), key="cost", description="Calls, tokens, money")
 
 

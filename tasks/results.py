@@ -21,9 +21,7 @@ def register(store: str) -> str:
     elif store.startswith("s3://"):
         endpoint = os.environ.get("AWS_ENDPOINT_URL")
         options = {"client_kwargs": {"endpoint_url": endpoint}} if endpoint else {}
-        block = RemoteFileSystem(
-            basepath=f"{store}/results", settings={"use_listings_cache": False, **options}
-        )
+        block = RemoteFileSystem(basepath=f"{store}/results", settings={"use_listings_cache": False, **options})
     else:
         raise ValueError(f"{store} does not outlive its process; use file:// or s3://")
     block.save(name, overwrite=True)

@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from combee_core.adapters.memory_store import MemoryStore
+from combee_core.calls import Message, Prompt, Receipt, Request, Usage
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
 from combee_core.errors import AnswerMalformed
@@ -21,18 +22,13 @@ from combee_core.saving import SavedAnswers
 from combee_core.types import (
     BulletTag,
     Group,
-    Message,
     Operation,
     OperationKind,
     Outcome,
-    Prompt,
-    Receipt,
     Reflection,
-    Request,
     Step,
     Trajectory,
     Update,
-    Usage,
     Vote,
 )
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.answers import MAX_DEPTH, read_answer
+from combee_core.calls import Completion, Usage
 from combee_core.errors import AnswerEmpty, AnswerError, AnswerMalformed, AnswerTruncated, ModelRefused
-from combee_core.types import Completion, Usage
 
 ADD = {"type": "ADD", "section": "formulas", "content": "for ROE answer 20, not 0.2"}
 OTHER = {"type": "ADD", "section": "formulas", "content": "use net income"}
@@ -309,7 +309,7 @@ def test_without_the_repair_library_a_broken_answer_is_malformed_and_a_good_one_
         "import sys; sys.modules['json_repair'] = None\n"
         "from combee_core.answers import read_answer\n"
         "from combee_core.errors import AnswerMalformed\n"
-        "from combee_core.types import Completion\n"
+        "from combee_core.calls import Completion\n"
         "print(read_answer(Completion(text='[]')))\n"
         "try: read_answer(Completion(text='{\"a\": 1,}'))\n"
         "except AnswerMalformed as error: print(error)\n"
@@ -322,7 +322,7 @@ def test_reading_a_good_answer_needs_no_repair_library() -> None:
     script = (
         "import sys\n"
         "from combee_core.answers import read_answer\n"
-        "from combee_core.types import Completion\n"
+        "from combee_core.calls import Completion\n"
         "read_answer(Completion(text='{\"a\": 1}'))\n"
         "print('json_repair' in sys.modules)\n"
     )

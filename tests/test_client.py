@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from makers import ACE, client, memory, naps, prompt, question, receipt, reflection, run, trajectory
 
+from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Answered, Client
 from combee_core.errors import (
     AnswerEmpty,
@@ -32,7 +33,6 @@ from combee_core.errors import (
 from combee_core.ports import Question, Store
 from combee_core.saving import SavedAnswer
 from combee_core.testing import FlakyModel, ScriptedModel
-from combee_core.types import Completion, Request, Usage
 
 GOOD = {"value": 42}
 CUT = Completion(text='{"value": 4', finish="length", usage=Usage(input_tokens=10, output_tokens=100, cost=0.5))

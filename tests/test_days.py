@@ -21,9 +21,7 @@ def at(when: datetime | None) -> Trajectory:
     return Trajectory(trace_id="t", task="q", when=when)
 
 
-@pytest.mark.parametrize(
-    ("day", "hours"), [(date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 3, 9), 24)]
-)
+@pytest.mark.parametrize(("day", "hours"), [(date(2026, 3, 8), 23), (date(2026, 11, 1), 25), (date(2026, 3, 9), 24)])
 def test_a_day_is_as_long_as_people_had_it(day, hours):
     start, end = day_window(day, "America/New_York")
     assert end - start == timedelta(hours=hours)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from combee_core.calls import Receipt
 from combee_core.simulation.delays import MEDIANS, delay, minutes
-from combee_core.types import (
-    Receipt,
-)
 
 
 def receipt(stage: str, item: str, sha: str, attempt: int = 1) -> Receipt:

@@ -107,10 +107,7 @@ def test_an_output_that_only_a_tool_or_the_user_said_is_untold():
     "tool", ["get_seat", "list_trains", "search_trains", "think", "calculate", "transfer_to_person"]
 )
 def test_calls_that_change_nothing_are_neither_expected_nor_unexpected(tool):
-    assert (
-        feedback([say("Done.")], [(tool, {"x": 1})], reward=1.0)
-        == "every expected change was made, and no other"
-    )
+    assert feedback([say("Done.")], [(tool, {"x": 1})], reward=1.0) == "every expected change was made, and no other"
     assert feedback(call(tool, {"x": 1}), [], reward=1.0) == "every expected change was made, and no other"
 
 

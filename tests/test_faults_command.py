@@ -14,7 +14,17 @@ from simserver import SimulatedServer, simulated_server
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 
-PASSING = ("429,retry_after=0.2", "529", "500", "drop", "timeout", "empty", "malformed", "truncated", "reasoning_unclosed")
+PASSING = (
+    "429,retry_after=0.2",
+    "529",
+    "500",
+    "drop",
+    "timeout",
+    "empty",
+    "malformed",
+    "truncated",
+    "reasoning_unclosed",
+)
 HARMLESS = ("fenced", "bare_array", "reasoning")
 
 

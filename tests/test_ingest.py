@@ -77,9 +77,7 @@ def test_a_field_map_and_the_withholding_of_truth_reach_the_readers():
 
 
 def test_a_run_met_twice_counts_once_and_the_other_is_skipped_under_an_id_of_its_own():
-    found = read(
-        tau_day(2), tau_day(2).model_copy(update={"uri": "copy"}), tau_day(1).model_copy(update={"uri": "x"})
-    )
+    found = read(tau_day(2), tau_day(2).model_copy(update={"uri": "copy"}), tau_day(1).model_copy(update={"uri": "x"}))
     first, second = ids(found)
     assert sorted(skipped(found)) == [
         (f"{first}#2", f"duplicate of {first}"),
@@ -96,17 +94,12 @@ def test_of_two_copies_the_earlier_one_stays():
 
 
 def test_two_runs_of_one_id_are_both_kept_under_different_ids_whatever_the_order():
-    files = [
-        plain_jsonl([plain_row(1, output=answer)], uri)
-        for uri, answer in (("a", "2"), ("b", "3"), ("c", "4"))
-    ]
+    files = [plain_jsonl([plain_row(1, output=answer)], uri) for uri, answer in (("a", "2"), ("b", "3"), ("c", "4"))]
     found = read(*files)
     assert len(set(ids(found))) == 3
     assert ids(found)[0] == "q1"
     assert all(name.startswith("q1-") and len(name) == 11 for name in ids(found)[1:])
-    again = read(
-        *(f.model_copy(update={"uri": f"other/{f.uri}", "modified": LATER}) for f in reversed(files))
-    )
+    again = read(*(f.model_copy(update={"uri": f"other/{f.uri}", "modified": LATER}) for f in reversed(files)))
     assert [(run.trace_id, run.steps) for run in again.trajectories] == [
         (run.trace_id, run.steps) for run in found.trajectories
     ]
@@ -161,9 +154,7 @@ def test_the_order_of_files_changes_nothing():
 def test_a_window_keeps_the_runs_of_its_day_by_logged_time_else_by_file():
     window = day_window(NOON.date(), "UTC")
     found = read(
-        plain_jsonl(
-            [plain_row(1, time="2026-03-02T23:59:59Z"), plain_row(2, time="2026-03-03T00:00:00Z")], "a", LATER
-        ),
+        plain_jsonl([plain_row(1, time="2026-03-02T23:59:59Z"), plain_row(2, time="2026-03-03T00:00:00Z")], "a", LATER),
         plain_jsonl([plain_row(3), plain_row(4, output=None)], "b", NOON),
         plain_jsonl([plain_row(5), plain_row(6, output=None)], "c", LATER),
         file("junk", "d", LATER),
@@ -198,9 +189,7 @@ class Faulty:
         return file.data == b"faulty"
 
     def read(self, file: TraceFile, options: ReadOptions) -> Iterator[Trajectory | Unread]:
-        yield Trajectory(
-            trace_id="f1", task="t", steps=(Step(role="assistant", text="a"),), outcome=Outcome()
-        )
+        yield Trajectory(trace_id="f1", task="t", steps=(Step(role="assistant", text="a"),), outcome=Outcome())
         raise self.error
 
 

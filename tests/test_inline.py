@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from makers import ACE, EMPTY, answer, client, insight, memory, naps, run, trajectory
 
+from combee_core.calls import Request
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings
 from combee_core.errors import AnswerMalformed, ModelFault, ModelRefused, ModelUnusable, RunError, RunStopped
@@ -15,7 +16,7 @@ from combee_core.records import Batch, State
 from combee_core.scoring import SCORERS
 from combee_core.simulation.model import SimulatedModel
 from combee_core.testing import FlakyModel, ScriptedModel
-from combee_core.types import Request, Sample
+from combee_core.types import Sample
 
 
 def inline(of: Client, naive: bool = False, **settings: Any) -> Inline:

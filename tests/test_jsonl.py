@@ -42,9 +42,7 @@ def test_a_missing_final_newline_loses_nothing():
     assert ids(file(lines([plain_row(1), plain_row(2)]).rstrip("\n"))) == ["q1", "q2"]
 
 
-@pytest.mark.parametrize(
-    "noise", ["5", '"text"', "[1]", "null", "true", "NaN", "-", "{", '{"a": }', "\ud800"]
-)
+@pytest.mark.parametrize("noise", ["5", '"text"', "[1]", "null", "true", "NaN", "-", "{", '{"a": }', "\ud800"])
 def test_a_line_that_is_no_object_is_counted_and_the_rest_is_read(noise):
     text = lines([plain_row(1)]).encode() + noise.encode("utf-8", "surrogatepass") + b"\n"
     source = file(text + lines([plain_row(2)]).encode())

@@ -175,7 +175,9 @@ def test_a_second_process_on_a_live_run_is_turned_away_by_name(
 
 
 def test_samples_are_rolled_out_with_the_playbook_of_the_batch_before(combee: Combee, tmp_path: Path) -> None:
-    result = combee("learn", "--samples", "world:24", "--batch-size", 12, "--store", f"file://{tmp_path}/s", "--json").json
+    result = combee(
+        "learn", "--samples", "world:24", "--batch-size", 12, "--store", f"file://{tmp_path}/s", "--json"
+    ).json
     assert result["model_calls"]["rollout"] == 24
     assert result["accounting"]["in"] == 24
     assert result["accounting"]["nothing"] > 0, "the second batch knows some rules already"

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from makers import KEY, memory, receipt
 
+from combee_core.calls import Receipt, Usage
 from combee_core.ledger import STAGES, Ledger, Spend, total
 from combee_core.ports import Blob, Store
-from combee_core.types import Receipt, Usage
 
 UNPRICED = Usage(input_tokens=50, output_tokens=5)
 SILENT = Usage()

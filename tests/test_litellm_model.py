@@ -17,6 +17,7 @@ from fake_provider import FakeProvider, Received, Reply, answer, cut, failure, h
 
 from combee_core.adapters.litellm_model import LitellmModel
 from combee_core.answers import read_answer
+from combee_core.calls import Completion, Message, Prompt, Request, Usage
 from combee_core.errors import (
     AnswerEmpty,
     AnswerTruncated,
@@ -28,7 +29,6 @@ from combee_core.errors import (
     ModelTooLarge,
     ModelUnusable,
 )
-from combee_core.types import Completion, Message, Prompt, Request, Usage
 
 # litellm declares a typed dictionary in a way that pydantic warns about, once, when Mistral is first used.
 pytestmark = pytest.mark.filterwarnings("ignore:.*using the `ReadOnly` qualifier:UserWarning")

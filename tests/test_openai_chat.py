@@ -81,9 +81,7 @@ def test_rows_of_another_kind_are_named_and_the_rest_is_read():
 
 
 def test_the_outcome_on_a_row_is_kept():
-    run = one(
-        chat_row(score="0.5", label="half", feedback="platform 5 was right", metadata={"who": "Ada", "n": 2})
-    )
+    run = one(chat_row(score="0.5", label="half", feedback="platform 5 was right", metadata={"who": "Ada", "n": 2}))
     assert (run.outcome.score, run.outcome.label, run.outcome.feedback) == (
         0.5,
         "half",
@@ -249,9 +247,7 @@ def test_only_chat_is_recognised():
         assert not READER.recognises(chat_jsonl(other))
 
 
-@given(
-    st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x))
-)
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_no_value_in_any_place_raises(value):
     rows = [value, chat_row(value), chat_row(question=value), {"messages": value}, {"messages": [value]}]
     rows += [
@@ -259,9 +255,7 @@ def test_no_value_in_any_place_raises(value):
         {"response": {"choices": value}},
         batch_row(custom_id=value),
     ]
-    rows += [
-        chat_row(**dict.fromkeys(("score", "label", "feedback", "metadata", "timestamp", "error"), value))
-    ]
+    rows += [chat_row(**dict.fromkeys(("score", "label", "feedback", "metadata", "timestamp", "error"), value))]
     rows += [{"messages": [ask("q"), {"role": "assistant", "tool_calls": value}]}]
     source = chat_jsonl(rows)
     READER.recognises(source)

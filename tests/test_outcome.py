@@ -24,6 +24,7 @@ from makers import (
     trajectory,
 )
 
+from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings, Source
 from combee_core.errors import CombeeError, RunError
@@ -35,7 +36,7 @@ from combee_core.records import Batch, Failure, Plan, RunResult, State
 from combee_core.runs import Run, find_or_plan, next_batch
 from combee_core.scoring import SCORERS
 from combee_core.testing import ScriptedModel
-from combee_core.types import Completion, Request, SetAside, Unread, Usage
+from combee_core.types import SetAside, Unread
 from combee_core.versions import Version, Versions
 
 DAY = Source(uris=("/traces",), day=date(2026, 3, 2))

@@ -54,7 +54,7 @@ def ask(block: str, item: str, key: str) -> Reflected:
 @pytest.mark.parametrize(("item", "calls"), [("fault", 2), ("odd", 2), ("fine", 1)])
 def test_what_may_pass_is_tried_again(block: str, item: str, calls: int) -> None:
     assert ask(block, item, f"work/{item}").trace_id == item
-    assert CALLS == [item] * calls
+    assert [item] * calls == CALLS
 
 
 def test_what_cannot_pass_is_tried_once(block: str) -> None:

@@ -135,10 +135,9 @@ def test_an_unknown_learner_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("role", sorted(load_prompts()))
-def test_each_prompt_begins_with_its_stage_and_ends_with_an_example_of_the_answer(role: str) -> None:
+def test_each_prompt_leaves_the_stage_to_the_message_and_ends_with_an_example_of_the_answer(role: str) -> None:
     text = load_prompts()[role].text
-    stages = {"generator": "rollout", "curator": "curate", "merger": "merge"}
-    assert text.startswith(f"stage: {stages.get(role, 'reflect')}\n\n")
+    assert "stage:" not in text
     assert re.findall(r"^# .*", text, re.MULTILINE)[-2:] == ["# Playbook", "# Answer"]
     assert "One JSON object and nothing else" in text.partition("# Answer")[2]
     assert max(map(len, text.split("\n"))) <= 120

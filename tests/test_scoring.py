@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from combee_core.base import sha256
 from combee_core.errors import UsageError
 from combee_core.samples import read_samples
 from combee_core.scoring import SCORERS, exact, formula, number
-from combee_core.types import Sample, sha256
+from combee_core.types import Sample
 
 DATASETS = Path(__file__).parents[2] / "shared/datasets"
 FORMULA = DATASETS / "formula_train_subset_500.jsonl"

@@ -19,9 +19,10 @@ import pytest
 from simserver import ROOT, SimulatedServer, simulated_server
 from simulated_calls import ACE, EMPTY, WORLD, failed, rule_reflections
 
+from combee_core.calls import Prompt
 from combee_core.simulation.overload import FINER
 from combee_core.simulation.responder import answer_text
-from combee_core.types import Group, Prompt
+from combee_core.types import Group
 
 CHAT = "/v1/chat/completions"
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from combee_core.calls import Message
 from combee_core.errors import UsageError
 from combee_core.simulation.asked import Asked, asked
 from combee_core.simulation.faults import KINDS, Fault, Faults, parse_fault
 from combee_core.simulation.spoil import Choice, spoil
-from combee_core.types import Message
 
 TEXT = '{"reasoning": "why", "operations": [{"type": "ADD", "content": "For ROE 20, not 0.2.", "from": [1]}]}'
 

@@ -17,6 +17,7 @@ from simulated_calls import (
     rule_reflections,
 )
 
+from combee_core.calls import Message, Request
 from combee_core.errors import UsageError
 from combee_core.simulation.day import day
 from combee_core.simulation.model import SimulatedModel, tokens
@@ -24,13 +25,7 @@ from combee_core.simulation.platitudes import platitude
 from combee_core.simulation.responder import respond
 from combee_core.simulation.specifics import puzzle_in, stated_in
 from combee_core.simulation.world import World
-from combee_core.types import (
-    Group,
-    Message,
-    Request,
-    Sample,
-    Update,
-)
+from combee_core.types import Group, Sample, Update
 
 
 def test_without_a_playbook_every_answer_is_wrong_and_cites_nothing() -> None:

@@ -88,9 +88,7 @@ def test_packed_files_are_unpacked_whatever_their_name(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda d: d[:-9], lambda d: d[:4], lambda d: d[:12] + b"\xff\xff\xff" + d[15:]]
-)
+@pytest.mark.parametrize("damage", [lambda d: d[:-9], lambda d: d[:4], lambda d: d[:12] + b"\xff\xff\xff" + d[15:]])
 def test_a_damaged_packed_file_is_named_and_the_rest_is_read(tmp_path, damage):
     (tmp_path / "a.gz").write_bytes(damage(gzip.compress(b"some content " * 50)))
     (tmp_path / "b").write_text("b")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from makers import ACE, EMPTY, KEY, add, answer, client, group, insight, memory, run, trajectory
 
+from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Client
 from combee_core.curate import curate, join
 from combee_core.errors import (
@@ -24,7 +25,7 @@ from combee_core.reflect import reflect
 from combee_core.rollout import rollout
 from combee_core.scoring import SCORERS
 from combee_core.testing import FlakyModel, ScriptedModel
-from combee_core.types import Completion, Curated, Delta, Merged, Request, Sample, SetAside, Usage
+from combee_core.types import Curated, Delta, Merged, Sample, SetAside
 
 SAMPLE = Sample(id="s1", context="What is 6 times 7?", target="42")
 SOLVED = {"reasoning": "six sevens", "bullet_ids": ["misc-00001"], "final_answer": "42"}

@@ -64,6 +64,17 @@ def rendered(markdown: str) -> list[list[str]]:
     return rows
 
 
+def items(markdown: str) -> list[str]:
+    """The list items as a Markdown parser reads them, each on one line; the same proof as for tables."""
+    rendered(markdown)
+    tokens = markdown_it.MarkdownIt("commonmark", {"html": True}).parse(markdown)
+    found = []
+    for before, token in zip(tokens, tokens[1:], strict=False):
+        if before.type == "paragraph_open" and before.level >= 2:
+            found.append(flat("".join(child.content for child in token.children or [])))
+    return found
+
+
 def flat(text: str) -> str:
     return " ".join(text.split())
 
@@ -117,7 +128,7 @@ def test_every_new_bullet_is_listed_with_its_traces() -> None:
     text = what_changed(result(), *changed(Update(operations=(add("ask for 20", "t1", "t2"),))))
     assert "# p: version 2" in text
     assert "## New bullets (1)" in text
-    assert ["misc-00001", "ask for 20", "t1, t2"] in rendered(text)
+    assert items(text)[:2] == ["misc-00001 ask for 20", "from t1, t2"]
 
 
 def test_rewritten_counted_and_removed_bullets_are_listed() -> None:
@@ -128,10 +139,8 @@ def test_rewritten_counted_and_removed_bullets_are_listed() -> None:
         start, Update(operations=(change(one, "one, better", "t4"), removal), votes=(vote(two.id, "t5"),)), 2
     ).state
     text = what_changed(result(), diff(start, after), [])
-    rows = rendered(text)
-    assert [one.id, "one", "one, better", "t1, t4"] in rows
-    assert [two.id, "0 → 1", "0 → 0", "1 → 1"] in rows
-    assert [three.id, "three"] in rows
+    assert items(text) == [f"{one.id} one, better", "before: one", "from t1, t4", f"{three.id} three"]
+    assert [two.id, "0 → 1", "0 → 0", "1 → 1"] in rendered(text)
 
 
 def test_a_run_that_changed_nothing_says_so() -> None:
@@ -158,13 +167,24 @@ def test_the_merge_is_accounted_for_operation_by_operation() -> None:
     ]
     text = what_changed(result(), *changed(Update(fates=tuple(fates))))
     assert "4 operations entered: 1 kept, 1 merged, 2 dropped (50% survived)" in text
-    assert ["dropped | one", "curate-g02", "too general"] in rendered(text)
+    assert items(text)[:2] == ["“dropped | one”", "from curate-g02: too general"]
 
 
 def test_what_was_set_aside_is_listed_with_the_reason() -> None:
     asides = (SetAside(what="UPDATE calc-1", reason="no such bullet", where="curate-g01"),)
     text = what_changed(result(set_aside=asides), diff(EMPTY, EMPTY), [])
-    assert ["UPDATE calc-1", "no such bullet", "curate-g01"] in rendered(text)
+    assert items(text) == ["“UPDATE calc-1”", "because no such bullet (curate-g01)"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_text_stays_inside_its_list_item(text: str) -> None:
+    fates = (OperationFate(text=text, origin="curate-g01", fate="dropped", because=text),)
+    asides = (SetAside(what=text, reason=text, where="merge"),)
+    changes = changed(Update(operations=(add(text or "x", "t1"),), fates=fates))
+    shown = items(what_changed(result(set_aside=asides), *changes))
+    assert len(shown) == 6
+    assert shown[2].replace("“ ", "“").replace(" ”", "”") == f"“{flat(text)}”"
+    assert shown[5] == flat(f"because {text} (merge)")
 
 
 def test_long_lists_are_cut_and_say_by_how_much() -> None:
@@ -178,8 +198,8 @@ def test_long_lists_are_cut_and_say_by_how_much() -> None:
 def test_hostile_bullets_traces_and_reasons_leave_the_summary_whole(text: str) -> None:
     difference, recorded = changed(Update(operations=(add(f"x {text}", f"trace {text}"),)))
     asides = (SetAside(what=text, reason=text, where=text),)
-    rows = rendered(what_changed(result(set_aside=asides, note=text), difference, recorded))
-    assert [len(row) for row in rows] == [3, 3, 3, 3]
+    shown = items(what_changed(result(set_aside=asides, note=text), difference, recorded))
+    assert [line.split()[0] for line in shown] == ["misc-00001", "from", shown[2].split()[0], "because"]
 
 
 # accounting and cost

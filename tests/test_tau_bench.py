@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_samples import POLICY, SEAT, ask, call, file, say, tau_file, tau_run
 
+from combee_core.base import sha256
 from combee_core.ports import ReadOptions
 from combee_core.traces.tau_bench import READER
-from combee_core.types import TraceFile, Trajectory, Unread, sha256
+from combee_core.types import TraceFile, Trajectory, Unread
 
 REAL = Path(__file__).parents[2] / "shared/traces/tau_bench/gpt-4o-airline-even-tasks.json"
 BLIND = ReadOptions(ground_truth=False)
@@ -134,9 +135,7 @@ def test_runs_before_a_cut_are_kept_and_the_cut_is_named():
 
 
 def test_entries_that_are_no_runs_are_named_and_the_rest_is_read():
-    mixed = tau_file(
-        [tau_run([say("a")]), 5, {"task_id": 1}, {"task_id": 2, "traj": ["x"]}, tau_run([say("b")])]
-    )
+    mixed = tau_file([tau_run([say("a")]), 5, {"task_id": 1}, {"task_id": 2, "traj": ["x"]}, tau_run([say("b")])])
     items = list(READER.read(mixed, ReadOptions()))
     lost = [item for item in items if isinstance(item, Unread)]
     assert len(items) == 5

@@ -10,9 +10,9 @@ import sys
 import pytest
 from makers import prompt, run
 
+from combee_core.calls import Completion, Request, Usage
 from combee_core.errors import ModelBusy, ModelFault, ModelRefused
 from combee_core.testing import FlakyModel, ScriptedModel
-from combee_core.types import Completion, Request, Usage
 
 
 def asked(item: str = "t1") -> Request:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.adapters.tokens import count_tokens
-from combee_core.types import estimate
+from combee_core.base import estimate
 
 TEXT = "For ROE answer 20, not 0.2: a percentage without its sign. " * 5
 UNKNOWN = ["openai/house-model", "gpt4o-typo", "meta-llama/Llama-3-8b", "hosted_vllm/llama-3-70b", ""]

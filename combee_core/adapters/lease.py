@@ -20,9 +20,9 @@ from pydantic import ValidationError
 
 from combee_core.adapters.keys import check_key
 from combee_core.adapters.processes import Process, is_gone, this_process
+from combee_core.base import Noun
 from combee_core.errors import RunHeld, StoreError
 from combee_core.ports import Store
-from combee_core.types import Noun
 
 INTERVAL = 30.0
 """Seconds between two heartbeats."""

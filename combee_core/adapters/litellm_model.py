@@ -26,8 +26,8 @@ from combee_core.adapters.litellm_wire import (
     route_of,
 )
 from combee_core.adapters.load_litellm import load_litellm, model_info
+from combee_core.calls import Completion, Message, Prompt, Request
 from combee_core.errors import ModelBusy, ModelError, ModelFault, ModelUnusable
-from combee_core.types import Completion, Message, Prompt, Request
 
 PREFLIGHT_TIMEOUT = 20.0
 """Seconds that a preflight waits for a server."""

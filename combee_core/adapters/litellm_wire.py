@@ -11,8 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from combee_core.adapters.classify import Callee
 from combee_core.adapters.load_litellm import model_info
+from combee_core.calls import Completion, Message, Prompt, Request, Usage
 from combee_core.errors import ModelUnusable
-from combee_core.types import Completion, Message, Prompt, Request, Usage
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from combee_core.base import Noun
 from combee_core.errors import CombeeError
-from combee_core.types import Noun
 
 START_SECONDS = 120.0
 

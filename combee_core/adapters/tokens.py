@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from combee_core.adapters.load_litellm import load_litellm, model_info
+from combee_core.base import estimate
 from combee_core.errors import ModelUnusable
-from combee_core.types import estimate
 
 _OWN_TOKENIZER = ("openai", "azure", "text-completion-openai")
 

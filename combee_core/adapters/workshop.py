@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from combee_core.adapters.inputs import scorer_of
 from combee_core.adapters.stores import open_store
+from combee_core.base import Noun, sha256
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings
 from combee_core.errors import StoreError
@@ -20,7 +21,6 @@ from combee_core.publish import base_state
 from combee_core.records import Batch, Plan
 from combee_core.runs import Run
 from combee_core.saving import SavedAnswers
-from combee_core.types import Noun, sha256
 from combee_core.versions import Versions
 
 T = TypeVar("T")

@@ -23,12 +23,8 @@ _SHOWN = 8
 
 def add(commands: Any) -> None:
     """Register the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "demo", help="a simulated night and a comparison, offline"
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="another simulated world (%(default)s)"
-    )
+    parser: argparse.ArgumentParser = commands.add_parser("demo", help="a simulated night and a comparison, offline")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="another simulated world (%(default)s)")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout and nothing else")
     parser.set_defaults(command=run)
 
@@ -36,9 +32,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """The nightly flow on a day of traces, then four ways of learning from the same samples."""
     say = (lambda _: None) if args.json else print
-    say(
-        "Everything here is simulated: a stand-in answers in the place of a model. No key, no network, no cost.\n"
-    )
+    say("Everything here is simulated: a stand-in answers in the place of a model. No key, no network, no cost.\n")
     store = _fresh_folder()
     day = datetime.now(UTC).date() - timedelta(days=1)
     _write_day(args.seed, day)
@@ -72,9 +66,7 @@ def run(args: argparse.Namespace) -> int:
 def _fresh_folder() -> str:
     """Empty our own folder; never one that we did not make."""
     if FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / _MARK).exists():
-        raise UsageError(
-            f"{FOLDER.resolve()} was not made by the demo; move it away or run this in another folder"
-        )
+        raise UsageError(f"{FOLDER.resolve()} was not made by the demo; move it away or run this in another folder")
     shutil.rmtree(FOLDER, ignore_errors=True)
     (FOLDER / "traces").mkdir(parents=True)
     (FOLDER / _MARK).touch()

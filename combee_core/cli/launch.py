@@ -80,9 +80,7 @@ def note(text: str) -> None:
 def warn_if_simulated(request: RunRequest, named: str | None) -> None:
     """Say so when no model was named."""
     if named is None:
-        note(
-            f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real"
-        )
+        note(f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real")
 
 
 def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> int:
@@ -92,7 +90,8 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
 
         shown = result.model_dump(mode="json", include={*SHOWN, *(("error",) if result.error else ())})
         for amounts in ("tokens", "cost"):
-            shown[amounts] = {k: v for k, v in shown[amounts].items() if k != "at_least" or v}
+            if not shown[amounts]["at_least"] or shown[amounts]["total"] is None:
+                del shown[amounts]["at_least"]
         print(json.dumps(shown, ensure_ascii=False))
     elif result.run:
         from combee_core.cli.show import run_lines
@@ -113,13 +112,10 @@ def absolute(request: RunRequest) -> RunRequest:
     from combee_core.adapters.stores import open_store
 
     uris = tuple(
-        uri if "://" in uri or uri.startswith("world:") else str(Path(uri).resolve())
-        for uri in request.source.uris
+        uri if "://" in uri or uri.startswith("world:") else str(Path(uri).resolve()) for uri in request.source.uris
     )
     source = request.source.model_copy(update={"uris": uris})
     settings = request.settings
     if settings.prompts:
         settings = settings.model_copy(update={"prompts": str(Path(settings.prompts).resolve())})
-    return request.model_copy(
-        update={"store": open_store(request.store).uri, "source": source, "settings": settings}
-    )
+    return request.model_copy(update={"store": open_store(request.store).uri, "source": source, "settings": settings})

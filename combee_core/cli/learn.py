@@ -13,12 +13,8 @@ def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("learn", help="learn from traces or samples, now")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="trace files, folders or s3:// prefixes")
-    parser.add_argument(
-        "--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)"
-    )
-    parser.add_argument(
-        "--scorer", choices=("exact", "number", "formula"), default="exact", help="(%(default)s)"
-    )
+    parser.add_argument("--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)")
+    parser.add_argument("--scorer", choices=("exact", "number", "formula"), default="exact", help="(%(default)s)")
     options.add_run(parser)
     parser.set_defaults(command=run)
 

@@ -13,9 +13,7 @@ def add(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("nightly", help="learn from one day's traces")
     parser.add_argument("--traces", required=True, metavar="URI", help="folder or s3:// prefix of the traces")
     parser.add_argument("--day", type=options.day_of, metavar="D", help="2026-11-30; yesterday without it")
-    parser.add_argument(
-        "--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)"
-    )
+    parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)")
     options.add_run(parser)
     parser.set_defaults(command=run)
 

@@ -14,18 +14,14 @@ from combee_core.errors import UsageError
 
 def add(commands: Any) -> None:
     """Register the command and its actions."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "playbook", help="show, explain, compare, import playbooks"
-    )
+    parser: argparse.ArgumentParser = commands.add_parser("playbook", help="show, explain, compare, import playbooks")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     show = _action(actions, "show", _show, "the bullets with their sources")
     show.add_argument("--version", type=int, metavar="N", help="an older version")
     why = _action(actions, "why", _why, "where a bullet comes from")
     why.add_argument("bullet", metavar="BULLET")
     difference = _action(actions, "diff", _diff, "what changed between two versions")
-    difference.add_argument(
-        "old", nargs="?", type=int, metavar="OLD", help="by default the version before NEW"
-    )
+    difference.add_argument("old", nargs="?", type=int, metavar="OLD", help="by default the version before NEW")
     difference.add_argument("new", nargs="?", type=int, metavar="NEW", help="by default the latest")
     render = _action(actions, "render", _render, "the text that agents read")
     render.add_argument("--version", type=int, metavar="N", help="an older version")
@@ -52,9 +48,7 @@ def _open(args: argparse.Namespace, number: int | None = None) -> Any:
     versions = Versions(open_store(args.store), getattr(args, "name", None) or args.playbook)
     found = versions.latest() if number is None else versions.get(number)
     if found is None:
-        raise UsageError(
-            f"there is no playbook {versions.playbook} in {versions.store.uri}; `combee learn` makes one"
-        )
+        raise UsageError(f"there is no playbook {versions.playbook} in {versions.store.uri}; `combee learn` makes one")
     return versions, found
 
 
@@ -74,9 +68,7 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(data, ensure_ascii=False))
         return 0
-    print(
-        f"{version.playbook}: version {version.version}, digest {version.digest[:12]}, about {data['tokens']} tokens"
-    )
+    print(f"{version.playbook}: version {version.version}, digest {version.digest[:12]}, about {data['tokens']} tokens")
     for section in playbook.sections:
         print(f"\n## {section.name}")
         for bullet in section.bullets:
@@ -103,11 +95,7 @@ def _diff(args: argparse.Namespace) -> int:
     old = _playbook(versions.get(number)) if number else Playbook()
     difference = diff(old, _playbook(new))
     if args.json:
-        print(
-            json.dumps(
-                {"old": number, "new": new.version, **difference.model_dump(mode="json")}, ensure_ascii=False
-            )
-        )
+        print(json.dumps({"old": number, "new": new.version, **difference.model_dump(mode="json")}, ensure_ascii=False))
     else:
         print("\n".join(showing.difference(number, new.version, difference)))
     return 0
@@ -119,11 +107,7 @@ def _render(args: argparse.Namespace) -> int:
     _, version = _open(args, args.version)
     text = render(_playbook(version), counters=not args.no_counters)
     if args.json:
-        print(
-            json.dumps(
-                {"playbook": version.playbook, "version": version.version, "text": text}, ensure_ascii=False
-            )
-        )
+        print(json.dumps({"playbook": version.playbook, "version": version.version, "text": text}, ensure_ascii=False))
     else:
         sys.stdout.write(text)
     return 0
@@ -138,9 +122,7 @@ def _import(args: argparse.Namespace) -> int:
         text = Path(args.file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{args.file}: {error}") from error
-    version, added = import_playbook(
-        text, Path(args.file).name, Versions(open_store(args.store), args.playbook)
-    )
+    version, added = import_playbook(text, Path(args.file).name, Versions(open_store(args.store), args.playbook))
     shown = {
         "playbook": version.playbook,
         "version": version.version,

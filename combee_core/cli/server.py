@@ -10,9 +10,7 @@ from combee_core.adapters import prefect_server
 
 def add(commands: Any) -> None:
     """Register the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "server", help="start, stop or find the Prefect server"
-    )
+    parser: argparse.ArgumentParser = commands.add_parser("server", help="start, stop or find the Prefect server")
     parser.add_argument("action", choices=("up", "down", "status"))
     parser.set_defaults(command=run)
 
@@ -22,9 +20,7 @@ def run(args: argparse.Namespace) -> int:
     folder = prefect_server.home()
     configured = prefect_server.configured_api()
     if configured:
-        print(
-            f"a server is configured: {configured} (PREFECT_API_URL or profile); this command leaves it alone"
-        )
+        print(f"a server is configured: {configured} (PREFECT_API_URL or profile); this command leaves it alone")
         return 0
     if args.action == "down":
         stopped = prefect_server.down(folder)

@@ -17,9 +17,7 @@ def run_lines(result: RunResult) -> Iterator[str]:
     if result.note:
         yield result.note
     counts = result.accounting.model_dump()
-    yield "traces: " + ", ".join(
-        f"{number} {fate}" for fate, number in counts.items() if number or fate == "in"
-    )
+    yield "traces: " + ", ".join(f"{number} {fate}" for fate, number in counts.items() if number or fate == "in")
     yield "model calls: " + ", ".join(f"{number} {stage}" for stage, number in result.model_calls.items())
     cost = "unknown" if result.cost.total is None else f"${result.cost.total:.4f}"
     least = "at least " if result.cost.at_least else ""

@@ -10,9 +10,7 @@ from combee_core.simulation.server import add_arguments, serve_arguments
 
 def add(commands: Any) -> None:
     """Register the command."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        "simulate", help="serve the simulated model over HTTP"
-    )
+    parser: argparse.ArgumentParser = commands.add_parser("simulate", help="serve the simulated model over HTTP")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     serve: argparse.ArgumentParser = actions.add_parser("serve", help="serve until stopped")
     add_arguments(serve)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from combee_core.calls import Message
 from combee_core.simulation.platitudes import is_platitude
 from combee_core.simulation.specifics import Specific, stated_in
-from combee_core.types import Message
 
 _STAGE = re.compile(r"\s*stage: (?P<stage>\w+)(?:, group (?P<group>\d+) of \d+)?")
 _BULLET = re.compile(r"\[(?P<id>[^\s\[\]]+)\](?: helpful=\d+ harmful=\d+ ::)? (?P<text>.*)")

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from combee_core.base import sha256
 from combee_core.simulation.asked import Asked
-from combee_core.types import sha256
 
 
 @dataclass

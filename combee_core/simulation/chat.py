@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from combee_core.base import sha256
+from combee_core.calls import Message
 from combee_core.errors import UsageError
 from combee_core.simulation.faults import Fault
 from combee_core.simulation.model import tokens
 from combee_core.simulation.overload import DEFAULT_MODEL, MODELS, Curve
 from combee_core.simulation.responder import answer_text
 from combee_core.simulation.spoil import Choice, spoil
-from combee_core.types import Message, sha256
 
 _ROLES = {"system": "system", "developer": "system", "assistant": "assistant"}
 _STATUS = {"429": "rate_limit_error", "529": "overloaded_error", "500": "server_error"}

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from math import exp
 from types import MappingProxyType
 
+from combee_core.calls import Receipt
 from combee_core.simulation.draws import Draws
-from combee_core.types import Receipt
 
 MEDIANS: Mapping[str, float] = MappingProxyType({"rollout": 0.0, "reflect": 24.0, "curate": 26.0, "merge": 26.0})
 """Seconds a call, after table 12 of the Combee paper (51 s for one trace in sequence, without rollouts)."""

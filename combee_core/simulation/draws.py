@@ -7,7 +7,7 @@ from math import floor, log
 from statistics import NormalDist
 from typing import Any, TypeVar
 
-from combee_core.types import sha256
+from combee_core.base import sha256
 
 K = TypeVar("K", bound=Hashable)
 

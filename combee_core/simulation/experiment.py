@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from combee_core.base import Noun, estimate
 from combee_core.client import Client
 from combee_core.config import RunSettings
 from combee_core.inline import Inline
@@ -18,7 +19,7 @@ from combee_core.records import Batch, State
 from combee_core.rollout import rollout
 from combee_core.simulation.delays import minutes
 from combee_core.simulation.world import World
-from combee_core.types import Noun, RolledOut, Sample, estimate
+from combee_core.types import RolledOut, Sample
 
 TRAINING = 240
 HELD_OUT = 400

@@ -67,7 +67,8 @@ class Fault:
 def parse_fault(text: str) -> Fault:
     """Read `stage=curate,group=3,kind=500,rate=0.5,count=2`: any of the keys, `kind` always.
 
-    A kind is one of `KINDS`, dashes being read as underscores, or any HTTP status from 400 on. Raises `UsageError` with the known keys or kinds.
+    A kind is one of `KINDS`, dashes being read as underscores, or any HTTP status from 400 on. Raises `UsageError`
+    with the known keys or kinds.
     """
     pairs = [part.partition("=") for part in text.split(",")]
     given = {key.strip(): value.strip() for key, _, value in pairs}

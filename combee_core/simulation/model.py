@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from combee_core.calls import Completion, Request, Usage
 from combee_core.simulation.overload import DEFAULT_MODEL, curve_of
 from combee_core.simulation.responder import answer_text
-from combee_core.types import Completion, Request, Usage
 
 _BYTES_PER_TOKEN = 4
 

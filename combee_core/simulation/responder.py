@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from combee_core.calls import Message
 from combee_core.simulation.asked import asked
 from combee_core.simulation.curator import curate
 from combee_core.simulation.draws import Draws
@@ -13,7 +14,6 @@ from combee_core.simulation.generator import generate
 from combee_core.simulation.merger import merge
 from combee_core.simulation.overload import FORMULA, Curve
 from combee_core.simulation.reflector import reflect
-from combee_core.types import Message
 
 
 def respond(messages: Sequence[Message], seed: int, curve: Curve = FORMULA) -> dict[str, Any]:

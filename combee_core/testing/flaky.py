@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from combee_core.calls import Completion, Request
 from combee_core.ports import LanguageModel
-from combee_core.types import Completion, Request
 
 Faults = Mapping[int, Exception] | Callable[[int, Request], Exception | None]
 

@@ -7,8 +7,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from combee_core.calls import Completion, Request, Usage
 from combee_core.errors import ModelFault
-from combee_core.types import Completion, Request, Usage
 
 Answer = Completion | Exception | Mapping[str, Any] | str
 """A raw answer as it is; an error to raise; an object, sent as JSON; or the text that the model says."""

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from combee_core.types import Trajectory, Unread, sha256
+from combee_core.base import sha256
+from combee_core.types import Trajectory, Unread
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _PADDING = "\0\ufeff \t\r\n"

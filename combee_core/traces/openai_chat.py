@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
+from combee_core.base import sha256
 from combee_core.ports import ReadOptions, TraceReader
 from combee_core.traces.jsonl import Row, converted, parse, records, unread
 from combee_core.traces.messages import Conversation, conversation, is_messages
 from combee_core.traces.values import logged_outcome, to_id, to_metadata, to_time
-from combee_core.types import TraceFile, Trajectory, Unread, sha256
+from combee_core.types import TraceFile, Trajectory, Unread
 
 _SEEN = 20
 T = TypeVar("T")

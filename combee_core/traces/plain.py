@@ -10,11 +10,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from combee_core.base import sha256
 from combee_core.errors import UsageError
 from combee_core.ports import ReadOptions, TraceReader
 from combee_core.traces.jsonl import Row, converted, records, unread
 from combee_core.traces.values import clip, logged_outcome, to_id, to_metadata, to_text, to_time
-from combee_core.types import Step, TraceFile, Trajectory, Unread, sha256
+from combee_core.types import Step, TraceFile, Trajectory, Unread
 
 NAMES = ("id", "input", "output", "score", "label", "feedback", "time", "policy", "metadata")
 _EXAMPLE = '{"input": "question", "output": "answer", "score": "eval.reward"}'

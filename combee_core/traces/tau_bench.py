@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
+from combee_core.base import sha256
 from combee_core.ports import ReadOptions, TraceReader
 from combee_core.traces.expected import Change, first_difference
 from combee_core.traces.jsonl import Row, converted, elements, unread
 from combee_core.traces.messages import conversation
 from combee_core.traces.values import agent_ran, to_score, to_text, verdict
-from combee_core.types import Outcome, Step, TraceFile, Trajectory, Unread, sha256
+from combee_core.types import Outcome, Step, TraceFile, Trajectory, Unread
 
 _SEEN = 10
 _RIGHT = "every expected change was made, and no other"

@@ -8,23 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from combee_core import playbook_text
+from combee_core.base import sha256
+from combee_core.calls import Message, Prompt
 from combee_core.learners.ace import layout, merging, parsing, schemas
 from combee_core.learners.ace.apply import apply
 from combee_core.learners.prompts import PromptFile, check_folder, load_prompt
 from combee_core.playbook import Playbook, Section
 from combee_core.ports import Applied, Question, Solution
-from combee_core.types import (
-    Delta,
-    Group,
-    Message,
-    Operation,
-    Prompt,
-    Reflection,
-    Sample,
-    Trajectory,
-    Update,
-    sha256,
-)
+from combee_core.types import Delta, Group, Operation, Reflection, Sample, Trajectory, Update
 
 PARSING_VERSION = 1
 """Part of the fingerprint; raise it when an old answer would be parsed differently."""

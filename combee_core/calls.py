@@ -1,0 +1,83 @@
+"""The nouns of a call to a model: what is asked, what comes back, what was paid."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from combee_core.base import Noun, sha256
+
+
+class Message(Noun):
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class Prompt(Noun):
+    """Everything that a model is told in one call, and the JSON schema of the answer.
+
+    The first message is the prefix that calls of one stage share; the last begins with the stage line.
+    """
+
+    stage: str
+    item: str
+    messages: tuple[Message, ...]
+    answer_schema: dict[str, Any]
+
+    @property
+    def sha(self) -> str:
+        """Hash of what the model sees."""
+        return sha256([m.model_dump() for m in self.messages], self.answer_schema)
+
+    @property
+    def text(self) -> str:
+        """All messages as one text, for counting."""
+        return "\n\n".join(m.content for m in self.messages)
+
+
+class Usage(Noun):
+    """Tokens and money of a call. None is unknown, which is not 0."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+
+
+class Request(Noun):
+    """One call to a model. `seed` already holds the attempt, so that a retry may draw anew."""
+
+    prompt: Prompt
+    max_output_tokens: int
+    temperature: float = 0.0
+    seed: int = 0
+    timeout: float = 300.0
+
+
+class Completion(Noun):
+    """A model's raw answer, before anyone reads it.
+
+    `finish` is "stop", "length", "content_filter" or what the provider said; `refusal` and `reasoning`
+    are the provider's separate fields; `model` is the name that answered.
+    """
+
+    text: str | None
+    finish: str = "stop"
+    refusal: str | None = None
+    reasoning: str | None = None
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class Receipt(Noun):
+    """One paid call: who asked, which attempt, what it cost, and which run paid."""
+
+    stage: str
+    item: str
+    prompt_sha: str
+    attempt: int
+    accepted: bool
+    model: str
+    usage: Usage = Usage()
+    run: str = ""
