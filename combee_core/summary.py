@@ -46,7 +46,9 @@ def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -
         _counters(difference),
         _listed("Removed", ((_named(bullet),) for bullet in difference.removed)),
         _merges([fate for state in states for fate in state.update.fates]),
-        _listed("Set aside", ((_quoted(i.what), f"because {cell(i.reason)} ({cell(i.where)})") for i in result.set_aside)),
+        _listed(
+            "Set aside", ((_quoted(i.what), f"because {cell(i.reason)} ({cell(i.where)})") for i in result.set_aside)
+        ),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -99,7 +101,9 @@ def _merges(fates: Sequence[OperationFate]) -> str:
     survived = (counts["kept"] + counts["merged"]) / len(fates)
     line = ", ".join(f"{counts[name]} {name}" for name in ("kept", "merged", "dropped"))
     dropped = [
-        (_quoted(fate.text), f"from {cell(fate.origin)}: {cell(fate.because)}") for fate in fates if fate.fate == "dropped"
+        (_quoted(fate.text), f"from {cell(fate.origin)}: {cell(fate.because)}")
+        for fate in fates
+        if fate.fate == "dropped"
     ]
     head = f"## The merge\n\n{len(fates)} operations entered: {line} ({survived:.0%} survived)."
     return f"{head}\n\n{_listed('Dropped by the merge', dropped)}".strip()

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from command import Combee
+from hypothesis import settings
 from seaweed import Seaweed, seaweed, weed_binary
 
 from combee_core.adapters.stores import open_store
 from combee_core.ports import Store
+
+# A machine under load is slow, not wrong; and a check that runs for everybody must not depend on a draw.
+settings.register_profile("combee", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("combee")
 
 # stores
 
