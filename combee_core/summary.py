@@ -10,7 +10,7 @@ from combee_core.diff import Diff
 from combee_core.ledger import STAGES
 from combee_core.playbook import Bullet
 from combee_core.records import Amounts, RunResult, State
-from combee_core.types import OperationFate
+from combee_core.types import OperationFate, SetAside
 
 _SHOWN = 60
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
@@ -69,6 +69,14 @@ def _listed(title: str, items: Iterable[Sequence[str]]) -> str:
 
 def _named(bullet: Bullet) -> str:
     return f"**{cell(bullet.id)}** {cell(bullet.text)}"
+
+
+def _aside(item: SetAside) -> tuple[str, str]:
+    return _quoted(item.what), f"because {cell(item.reason)} ({cell(item.where)})"
+
+
+def _dropped(fate: OperationFate) -> tuple[str, str]:
+    return _quoted(fate.text), f"from {cell(fate.origin)}: {cell(fate.because)}"
 
 
 def _quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ def items(markdown: str) -> list[str]:
     rendered(markdown)
     tokens = markdown_it.MarkdownIt("commonmark", {"html": True}).parse(markdown)
     found = []
-    for before, token in zip(tokens, tokens[1:], strict=False):
+    for before, token in pairwise(tokens):
         if before.type == "paragraph_open" and before.level >= 2:
             found.append(flat("".join(child.content for child in token.children or [])))
     return found
