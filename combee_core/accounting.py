@@ -43,7 +43,9 @@ def unsolved(rolled: Iterable[RolledOut]) -> tuple[TraceFate, ...]:
 
 def skipped(unread: Iterable[Unread]) -> tuple[TraceFate, ...]:
     """Runs that were found and not read. Files of an unknown format hold no known number of runs and count nowhere."""
-    return tuple(TraceFate(trace_id=u.trace_id, fate="skipped", reason=u.reason) for u in unread if u.trace_id)
+    return tuple(
+        TraceFate(trace_id=u.trace_id, fate="skipped", reason=f"{u.reason} ({u.where})") for u in unread if u.trace_id
+    )
 
 
 def account(plan: Plan, fates: Iterable[TraceFate]) -> tuple[Accounting, tuple[TraceFate, ...]]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from combee_core.base import whole
 from combee_core.calls import Completion
 from combee_core.errors import AnswerEmpty, AnswerMalformed, AnswerTruncated, ModelRefused
 
@@ -208,7 +209,7 @@ def _sound(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise AnswerMalformed("the answer holds a number that is none (NaN or infinite)")
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole(value)
     return value
 
 

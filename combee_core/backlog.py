@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from combee_core.base import Noun, sha256
+from combee_core.base import Noun, content_hash
 from combee_core.ports import Store
 from combee_core.records import Plan, TraceFate
 from combee_core.saving import read_record, write_record
@@ -34,7 +34,7 @@ def file(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> None:
         if fate.trace_id not in digests:
             continue
         entry = Entry(**fate.model_dump(), digest=digests[fate.trace_id], run=plan.key)
-        key = f"{folder}{sha256(entry.trace_id, entry.digest)[:24]}.json"
+        key = f"{folder}{content_hash(entry.trace_id, entry.digest)[:24]}.json"
         if fate.fate in FILED:
             _put(store, key, write_record(entry))
         elif key in there:

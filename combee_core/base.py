@@ -15,10 +15,28 @@ class Noun(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def sha256(*parts: Any) -> str:
+def content_hash(*parts: Any) -> str:
     """Hex digest of JSON-able parts, equal in every process."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_simulated(model: str) -> bool:
+    """True for the name of the offline stand-in, `simulated/…`, which is never a provider's."""
+    return model.startswith("simulated/")
+
+
+def whole(text: str) -> str:
+    """`text` in whole characters: halves that belong together are joined, a half alone becomes U+FFFD.
+
+    Halves of a surrogate pair come from texts that were cut; they can be neither stored as UTF-8 nor sent.
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def clip(text: str, most: int) -> str:
+    """`text`, or where it has more than `most` characters its beginning and `…`."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def estimate(text: str) -> int:

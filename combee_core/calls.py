@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from combee_core.base import Noun, sha256
+from combee_core.base import Noun, content_hash
 
 
 class Message(Noun):
@@ -28,7 +28,7 @@ class Prompt(Noun):
     @property
     def sha(self) -> str:
         """Hash of what the model sees."""
-        return sha256([m.model_dump() for m in self.messages], self.answer_schema)
+        return content_hash([m.model_dump() for m in self.messages], self.answer_schema)
 
     @property
     def text(self) -> str:

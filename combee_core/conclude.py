@@ -11,6 +11,7 @@ from combee_core.calls import Receipt
 from combee_core.errors import RunError
 from combee_core.ports import Learner
 from combee_core.records import State
+from combee_core.shuffle import copies_met
 from combee_core.types import Curated, Delta, Group, Merged, Reflected, RolledOut, Update
 from combee_core.votes import votes
 
@@ -64,4 +65,5 @@ def conclude(number: int, state: Any, version: int, results: Results, *, learner
         set_aside=(*strange_tags, *update.set_aside, *applied.set_aside),
         receipts=results.receipts,
         groups=len(results.groups),
+        copies_met=copies_met(results.groups),
     )

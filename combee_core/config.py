@@ -8,9 +8,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from combee_core.base import Noun
-from combee_core.shuffle import Mode
+from combee_core.types import ShuffleMode
 
 SIMULATED = "simulated/overload"
+Scoring = Literal["exact", "number", "formula"]
 
 
 class ModelSettings(Noun):
@@ -18,7 +19,7 @@ class ModelSettings(Noun):
 
     model: str = Field(SIMULATED, description="A litellm model string, or simulated/overload for the stand-in")
     api_base: str | None = Field(None, description="Base address; by default the provider's own or its variable")
-    temperature: float = Field(0.0, ge=0)
+    temperature: float = Field(0.0, ge=0, description="Of the sampling")
     max_output_tokens: int = Field(8192, gt=0, description="Per call, with room for reasoning tokens")
     context_tokens: int | None = Field(None, description="Largest input of a call; by default what litellm knows")
     use_reasoning: bool = Field(False, description="Read the reasoning field when the content is empty")
@@ -48,8 +49,8 @@ class RunSettings(Noun):
     prompts: str | None = Field(None, description="Folder whose .md files replace the learner's own")
     batch_size: int = Field(40, gt=0, description="Traces or samples to an iteration")
     copies: int = Field(2, gt=0, description="How often each reflection is dealt into the groups (p in the paper)")
-    shuffle: Mode = "paper"
-    seed: int = 0
+    shuffle: ShuffleMode = Field("paper", description="paper: as drawn; spread: copies in different groups")
+    seed: int = Field(0, description="Of the shuffles and of the model's sampling")
     max_failed: float = Field(0.05, ge=0, le=1, description="Share of failed reflections that fails a batch")
     rollout_shard: int = Field(8, gt=0, description="Samples rolled out by one task")
     model: ModelSettings = ModelSettings()
@@ -70,7 +71,7 @@ class Source(Noun):
     limit: int | None = Field(None, gt=0, description="Only the first N, by id")
     ground_truth: bool = True
     fields: dict[str, str] | None = Field(None, description="Our field names to those of plain JSON lines")
-    scorer: Literal["exact", "number", "formula"] = "exact"
+    scorer: Scoring = "exact"
 
 
 class RunRequest(Noun):

@@ -21,7 +21,7 @@ async def curate(group: Group, state: Any, *, learner: Learner[Any], client: Cli
 
     async def ask(entries: Sequence[Reflection], wide: bool) -> Answered[Delta]:
         part = group.model_copy(update={"entries": tuple(entries)})
-        return await client.ask(learner.curate(state, part), run, wide=wide)
+        return await client.ask(learner.curate(state, part), run, wide=wide, several=len(entries) > 1)
 
     parts = await ask_in_parts(group.entries, ask)
     for _, error in parts.left:

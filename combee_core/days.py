@@ -7,7 +7,6 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from combee_core.errors import UsageError
-from combee_core.types import Trajectory
 
 
 class Window(NamedTuple):
@@ -30,20 +29,20 @@ def moment_of(when: datetime | None, modified: datetime, window: Window | None =
     return moment.astimezone(UTC)
 
 
-def in_window(trajectory: Trajectory, window: Window, modified: datetime) -> bool:
-    """True if the run belongs to the window; `modified` counts where the trace has no time."""
-    return holds(window, moment_of(trajectory.when, modified, window))
-
-
 def holds(window: Window, moment: datetime) -> bool:
     """True if an aware moment lies in the window."""
     return window.start.astimezone(UTC) <= moment.astimezone(UTC) < window.end.astimezone(UTC)
 
 
-def _midnight(day: date, timezone: str) -> datetime:
+def zone(timezone: str) -> ZoneInfo:
+    """The IANA zone of that name. Raises `UsageError` with an example for an unknown one."""
     try:
         # no_cache: between datetimes of one and the same zone object Python computes with wall-clock
         # times, and a day of 23 hours would measure 24.
-        return datetime.combine(day, time.min, ZoneInfo.no_cache(timezone))
+        return ZoneInfo.no_cache(timezone)
     except (KeyError, OSError, ValueError) as error:
         raise UsageError(f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or UTC") from error
+
+
+def _midnight(day: date, timezone: str) -> datetime:
+    return datetime.combine(day, time.min, zone(timezone))

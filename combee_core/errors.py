@@ -2,7 +2,7 @@
 
     CombeeError
     ├── UsageError            wrong use: an option, a file, a name
-    ├── PlaybookError         a playbook text or record that cannot be read
+    │   └── PlaybookError         a playbook text that cannot be read
     ├── TraceError            a trace that cannot be read
     ├── ModelError            the call to the model
     │   ├── ModelBusy             429, 529: wait `retry_after`, then ask again
@@ -37,7 +37,7 @@ class UsageError(CombeeError):
     """The command, configuration or input is wrong; the message says how to mend it."""
 
 
-class PlaybookError(CombeeError):
+class PlaybookError(UsageError):
     """A playbook cannot be read; the message has the line number."""
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 from pydantic import BaseModel, Field, ValidationError
 
-from combee_core.errors import PlaybookError, StoreError
+from combee_core.errors import PlaybookError
 from combee_core.playbook import Bullet, Playbook, Section
 from combee_core.playbook_text import parse
 from combee_core.versions import Version, Versions
-
-_TRIES = 20
 
 
 class _Entry(BaseModel):
@@ -32,7 +32,7 @@ class _Book(BaseModel):
 
 
 def read_playbook(text: str, where: str) -> Playbook:
-    """The playbook in either ACE text form, or in our own JSON (what `playbook show --json` prints, or a state).
+    """The playbook in either ACE text form, or in our own JSON: what `playbook show --json` prints, or a version.
 
     Raises `PlaybookError` naming the file and the line, or the place in the JSON.
     """
@@ -42,12 +42,15 @@ def read_playbook(text: str, where: str) -> Playbook:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise PlaybookError(f"{where}: {place + ': ' if place else ''}{first['msg']}") from error
+    except ValueError as error:
+        raise PlaybookError(f"{where}: not JSON: {error}") from error
     except PlaybookError as error:
         raise PlaybookError(f"{where}: {error}") from error
 
 
 def _from_json(text: str) -> Playbook:
-    book = _Book.model_validate_json(text.removeprefix("\ufeff"))
+    data = json.loads(text.removeprefix("\ufeff"))
+    book = _Book.model_validate(data.get("state", data))
     sections = tuple(
         Section(name=s.name, bullets=tuple(Bullet(**b.model_dump(), origin="import") for b in s.bullets))
         for s in book.sections
@@ -62,8 +65,10 @@ def import_playbook(text: str, where: str, versions: Versions) -> tuple[Version,
     playbook with another text.
     """
     incoming = read_playbook(text, where)
-    for _ in range(_TRIES):
-        latest = versions.latest()
+    if not incoming.sections:
+        raise PlaybookError(f"{where}: there is neither a heading nor a bullet in it")
+
+    def attempt(latest: Version | None) -> tuple[Version, int] | None:
         base = Playbook.model_validate(latest.state) if latest else Playbook()
         number = latest.version if latest else 0
         joined, added = _join(base, incoming, number + 1, where)
@@ -82,9 +87,9 @@ def import_playbook(text: str, where: str, versions: Versions) -> tuple[Version,
             note=f"imported from {where}",
         )
         published = versions.publish(draft)
-        if published:
-            return published, added
-    raise StoreError(f"{versions.playbook}: latest.json moved {_TRIES} times in a row; import again")
+        return (published, added) if published else None
+
+    return versions.advance(attempt)
 
 
 def _join(base: Playbook, incoming: Playbook, version: int, where: str) -> tuple[Playbook, int]:

@@ -10,6 +10,7 @@ from datetime import datetime
 from combee_core.days import Window, holds, moment_of
 from combee_core.errors import CombeeError
 from combee_core.ports import ReadOptions, TraceReader
+from combee_core.traces.values import agent_ran
 from combee_core.types import TraceFile, Trajectory, Unread
 
 
@@ -24,11 +25,6 @@ class Ingested:
     trajectories: tuple[Trajectory, ...] = ()
     unread: tuple[Unread, ...] = ()
     by_format: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """Names of files from which nothing could be read."""
-        return tuple(item.where for item in self.unread if not item.trace_id)
 
 
 @dataclass(frozen=True)
@@ -84,7 +80,7 @@ def _open(
         moment = moment_of(logged, file.modified, window)
         if isinstance(item, Unread):
             yield _Lost(item, moment)
-        elif not any(step.role == "assistant" for step in item.steps):
+        elif not agent_ran(item.steps):
             idle = Unread(where=item.source, reason="agent never started", trace_id=item.trace_id)
             yield _Lost(idle, moment)
         else:

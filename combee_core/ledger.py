@@ -7,7 +7,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from combee_core.base import Noun, sha256
+from combee_core.base import Noun, content_hash
 from combee_core.calls import Receipt
 from combee_core.ports import Store
 from combee_core.saving import read_record, write_record
@@ -105,7 +105,7 @@ def _folder(run: str) -> str:
 
 
 def _id(receipt: Receipt) -> str:
-    return sha256(receipt.stage, receipt.item, receipt.prompt_sha, receipt.attempt)[:32]
+    return content_hash(receipt.stage, receipt.item, receipt.prompt_sha, receipt.attempt)[:32]
 
 
 def _unreadable(run: str, name: str) -> Receipt:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from combee_core.client import Answered, Client
-from combee_core.parts import Parts, ask_in_parts
+from combee_core.errors import CombeeError
+from combee_core.parts import ask_in_parts
 from combee_core.ports import Learner
-from combee_core.types import Delta, Merged, Operation, OperationFate, SetAside
+from combee_core.types import Delta, Merged, Operation, OperationFate
 
 
 async def merge(deltas: Sequence[Delta], state: Any, *, learner: Learner[Any], client: Client, run: str) -> Merged:
     """One list of operations out of those of all groups.
 
     No call where there is nothing to merge: no operation, or those of one group alone. A list that is too large, cut
-    or refused is merged in halves; a single operation that is refused even so is set aside with the reason.
+    or refused is merged in halves; a single operation that is refused even so passes as its curator wrote it.
     """
     operations = [op for delta in deltas for op in delta.operations]
     set_aside = tuple(item for delta in deltas for item in delta.set_aside)
@@ -24,25 +25,20 @@ async def merge(deltas: Sequence[Delta], state: Any, *, learner: Learner[Any], c
         return Merged(delta=Delta(operations=tuple(operations), set_aside=set_aside, fates=fates))
 
     async def ask(part: Sequence[Operation], wide: bool) -> Answered[Delta]:
-        return await client.ask(learner.merge(state, part), run, wide=wide)
+        return await client.ask(learner.merge(state, part), run, wide=wide, several=len(part) > 1)
 
     parts = await ask_in_parts(operations, ask)
     answers = [answer.value for answer in parts.answers]
     return Merged(
         delta=Delta(
-            operations=tuple(op for delta in answers for op in delta.operations),
-            set_aside=(*set_aside, *(item for delta in answers for item in delta.set_aside), *_left(parts)),
-            fates=(*(fate for delta in answers for fate in delta.fates), *_lost(parts)),
+            operations=(*(op for delta in answers for op in delta.operations), *(op for op, _ in parts.left)),
+            set_aside=(*set_aside, *(item for delta in answers for item in delta.set_aside)),
+            fates=(*(fate for delta in answers for fate in delta.fates), *map(_unmerged, parts.left)),
         ),
         receipts=tuple(receipt for answer in parts.answers for receipt in answer.receipts),
     )
 
 
-def _left(parts: Parts[Operation, Answered[Delta]]) -> tuple[SetAside, ...]:
-    return tuple(SetAside(what=op.text, reason=str(error), where="merge") for op, error in parts.left)
-
-
-def _lost(parts: Parts[Operation, Answered[Delta]]) -> tuple[OperationFate, ...]:
-    return tuple(
-        OperationFate(text=op.text, origin=op.origin, fate="dropped", because=str(error)) for op, error in parts.left
-    )
+def _unmerged(left: tuple[Operation, CombeeError]) -> OperationFate:
+    op, error = left
+    return OperationFate(text=op.text, origin=op.origin, fate="kept", because=f"not merged: {error}")

@@ -6,8 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from combee_core.accounting import account
+from combee_core.base import is_simulated
+from combee_core.config import RunRequest
+from combee_core.errors import ModelError, RunError, StoreError
 from combee_core.ledger import STAGES, Ledger, total
 from combee_core.records import Amounts, Failure, Plan, RunResult, State, TraceFate
+from combee_core.shuffle import SMALLEST
 from combee_core.types import SetAside
 from combee_core.versions import Version
 
@@ -43,6 +47,31 @@ def failed(plan: Plan, states: Sequence[State], failure: Failure, ledger: Ledger
     return RunResult(version=None, digest=None, error=failure, **_common(plan, states, held, ledger))
 
 
+def never_begun(request: RunRequest, error: BaseException) -> RunResult:
+    """The result of a run that failed before it had a plan."""
+    return RunResult(
+        playbook=request.playbook,
+        version=None,
+        digest=None,
+        simulated=is_simulated(request.settings.model.model),
+        model_calls=dict.fromkeys(STAGES, 0),
+        error=failure_of(error, request),
+    )
+
+
+def failure_of(error: BaseException, request: RunRequest) -> Failure:
+    """Where a run failed: the stage and item that the error names, else the boundary that it belongs to."""
+    if isinstance(error, RunError):
+        stage, item = error.stage or "run", error.item
+    elif isinstance(error, ModelError):
+        stage, item = "model", request.settings.model.model
+    elif isinstance(error, StoreError):
+        stage, item = "store", request.store
+    else:
+        stage, item = "start", request.playbook
+    return Failure(stage=stage, item=item, message=str(error) or type(error).__name__)
+
+
 def replayed(result: RunResult) -> RunResult:
     """A recorded result as a later invocation prints it: the same, but nothing was asked and nothing spent."""
     idle = {"this_run": 0}
@@ -66,7 +95,7 @@ def _note(plan: Plan, states: Sequence[State]) -> str:
         return f"no usable traces{day}: all {skipped} were skipped" if skipped else f"no traces{day}"
     single = [str(state.number) for state in states if state.groups == 1]
     where = f"batch {', '.join(single)}: " if plan.batch_count > 1 else ""
-    return f"{where}single group: fewer than 4 reflections" if single else ""
+    return f"{where}single group: fewer than {SMALLEST} reflections" if single else ""
 
 
 def _common(plan: Plan, states: Sequence[State], fates: Iterable[TraceFate], ledger: Ledger) -> dict[str, Any]:
@@ -78,9 +107,10 @@ def _common(plan: Plan, states: Sequence[State], fates: Iterable[TraceFate], led
     return {
         "playbook": plan.request.playbook,
         "run": plan.key,
-        "simulated": any(model.startswith("simulated/") for model in models),
+        "simulated": any(map(is_simulated, models)),
         "accounting": table,
         "fates": everything,
+        "left_out": tuple(unread for unread in plan.unread if not unread.trace_id),
         "model_calls": ledger.calls(plan.key),
         "tokens": Amounts(this_run=now.tokens, total=ever.tokens, at_least=ever.tokens_at_least),
         "cost": Amounts(this_run=now.cost, total=ever.cost, at_least=ever.cost_at_least),

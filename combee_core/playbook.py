@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from combee_core.base import Noun, sha256
+from combee_core.base import Noun, content_hash, whole
 from combee_core.errors import PlaybookError
 
 BULLET_ID = r"[^\s\[\]\x00-\x1f\x7f-\x9f\ud800-\udfff]+"
@@ -29,8 +29,7 @@ def fold(text: str) -> str:
     A run of line breaks of any kind becomes ` ⏎ `; a control character (an escape sequence would repaint a terminal)
     and half of a surrogate pair become U+FFFD; outer white space goes.
     """
-    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    lines = (line.strip() for line in whole.translate(_CONTROLS).splitlines())
+    lines = (line.strip() for line in whole(text).translate(_CONTROLS).splitlines())
     return " ⏎ ".join(filter(None, lines))
 
 
@@ -122,8 +121,8 @@ class Playbook(Noun):
 
     @property
     def digest(self) -> str:
-        """sha256 of what readers can tell apart: sections, ids, texts, counters, sources; no times, no versions."""
-        return sha256(
+        """Hash of what readers can tell apart: sections, ids, texts, counters, sources; no times, no versions."""
+        return content_hash(
             [
                 [s.name, [[b.id, b.text, b.helpful, b.harmful, sorted(b.sources)] for b in s.bullets]]
                 for s in self.sections

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
 
 from combee_core.errors import PlaybookError
 from combee_core.playbook import BULLET_ID, Bullet, Playbook, Section
@@ -53,7 +52,7 @@ class _Draft:
     bullets: list[Bullet] = field(default_factory=list)
 
 
-def parse(text: str, *, origin: Literal["learned", "import"] = "import", version: int = 0) -> Playbook:
+def parse(text: str) -> Playbook:
     """Read either text form. Forgiven are a leading dash, spaces, capitals, a comma between the counters.
 
     Raises `PlaybookError` with the line number for a line that is neither heading, bullet nor blank, for counters
@@ -76,8 +75,7 @@ def parse(text: str, *, origin: Literal["learned", "import"] = "import", version
         first_seen[bullet_id] = number
         if not drafts:
             drafts.append(_Draft(UNTITLED))
-        made = {"created": version, "updated": version, "origin": origin}
-        drafts[-1].bullets.append(Bullet.model_validate({**found, **made}))
+        drafts[-1].bullets.append(Bullet.model_validate({**found, "origin": "import"}))
     return Playbook(sections=tuple(Section(name=d.name, bullets=tuple(d.bullets)) for d in drafts))
 
 

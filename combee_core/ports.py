@@ -39,7 +39,13 @@ class LanguageModel(Protocol):
 
     @property
     def context_tokens(self) -> int | None:
-        """The most input tokens that one call takes; None where nobody knows."""
+        """The most input tokens that one call takes; None where nobody knows. May be slow at first."""
+
+    def count(self, text: str) -> int:
+        """Tokens of `text`: exact where the model's tokenizer is known, else an estimate. May be slow at first."""
+
+    async def preflight(self) -> None:
+        """Find out cheaply if the model can be used; raises `ModelUnusable` if not."""
 
     async def complete(self, request: Request) -> Completion:
         """Ask once."""
@@ -92,6 +98,10 @@ class TraceReader(Protocol):
     @property
     def name(self) -> str:
         """The format's name, as it is printed."""
+
+    @property
+    def fallback(self) -> bool:
+        """True for a format that takes almost anything: it is asked last."""
 
     def recognises(self, file: TraceFile) -> bool:
         """True if the content (never the name) is of this format. Must not raise."""

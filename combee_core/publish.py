@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from combee_core.errors import StoreError, UsageError
+from combee_core.base import is_simulated
+from combee_core.errors import UsageError
 from combee_core.ports import Applied, Learner
 from combee_core.rebase import rebase
 from combee_core.records import Plan, State
 from combee_core.types import SetAside
 from combee_core.versions import Version, Versions
-
-_TRIES = 20
-_SIMULATED = "simulated/"
 
 
 def base_state(plan: Plan, versions: Versions, learner: Learner[Any]) -> Any:
@@ -30,8 +28,8 @@ def publish(
     Raises `StoreError` if other writers keep winning, and `UsageError` as `refuse_mixing` does.
     """
     models = _models(states)
-    for _ in range(_TRIES):
-        latest = versions.latest()
+
+    def attempt(latest: Version | None) -> tuple[Version | None, tuple[SetAside, ...]] | None:
         done = _already(plan, versions)
         if done:
             return done, done.set_aside
@@ -43,11 +41,9 @@ def publish(
             refuse_mixing(latest, model)
         signed = {"flow_run_id": flow_run_id, "models": models, "learned_by": _learned_by(latest, models)}
         published = versions.publish(_draft(plan, latest, applied, learner).model_copy(update=signed))
-        if published:
-            return published, applied.set_aside
-    raise StoreError(
-        f"{versions.playbook}: latest.json in {versions.store.uri} moved {_TRIES} times in a row; run again"
-    )
+        return (published, applied.set_aside) if published else None
+
+    return versions.advance(attempt)
 
 
 def _already(plan: Plan, versions: Versions) -> Version | None:
@@ -101,8 +97,8 @@ def _learned_by(latest: Version | None, models: Sequence[str]) -> tuple[str, ...
 
 def refuse_mixing(latest: Version | None, model: str) -> None:
     """Raise `UsageError` where the stand-in would write into a playbook that a real model has learned."""
-    real = [name for name in (latest.learned_by if latest else ()) if not name.startswith(_SIMULATED)]
-    if latest and model.startswith(_SIMULATED) and real:
+    real = [name for name in (latest.learned_by if latest else ()) if not is_simulated(name)]
+    if latest and is_simulated(model) and real:
         raise UsageError(
             f"playbook {latest.playbook} was learned by {real[0]}; the simulated stand-in would spoil it. "
             "Name a model with --model, or another playbook with --playbook"

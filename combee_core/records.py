@@ -43,11 +43,6 @@ class Batch(Noun):
     trajectories: tuple[Trajectory, ...] = ()
     samples: tuple[Sample, ...] = ()
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Ids of its traces or samples."""
-        return tuple([t.trace_id for t in self.trajectories] + [s.id for s in self.samples])
-
 
 class TraceFate(Noun):
     """What became of one trace, and why."""
@@ -56,9 +51,17 @@ class TraceFate(Noun):
     fate: Fate
     reason: str = ""
 
+    @property
+    def is_settled(self) -> bool:
+        """True where the trace was read to the end, whether it taught something or nothing."""
+        return self.fate in ("learned", "nothing")
+
 
 class State(Noun):
-    """Written create-only when a batch is done: the learner's state after it and how it came about."""
+    """Written create-only when a batch is done: the learner's state after it and how it came about.
+
+    `copies_met` is the share of its reflections that lay twice in one group, from 0 to 1.
+    """
 
     number: int
     state: dict[str, Any]
@@ -67,6 +70,7 @@ class State(Noun):
     set_aside: tuple[SetAside, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     groups: int = 0
+    copies_met: float = 0.0
 
 
 class Amounts(Noun):
@@ -86,7 +90,7 @@ class Failure(Noun):
 
 
 class RunResult(Noun):
-    """A run's outcome, as `learn --json` prints it."""
+    """A run's outcome. Commands print the figures; fates and what was set aside are for the summary."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
@@ -104,4 +108,5 @@ class RunResult(Noun):
     groups: tuple[int, ...] = ()
     fates: tuple[TraceFate, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
+    left_out: tuple[Unread, ...] = ()
     error: Failure | None = None

@@ -6,13 +6,13 @@ runs/<key>/owner · flow-runs/<id> · receipts/<id>.json
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pydantic import ValidationError
 
-from combee_core.base import Noun, sha256
+from combee_core.base import Noun, content_hash
 from combee_core.config import RunRequest
 from combee_core.errors import StoreError, UsageError
 from combee_core.ports import Store
@@ -87,7 +87,7 @@ class Run:
             first = error.errors(include_url=False)[0]
             raise StoreError(
                 f"{self.store.uri}/{self.path(name)} cannot be read ({first['msg']}): it is damaged or of another "
-                "release; move it away and run again, saved answers are not paid for twice"
+                f"release; move the folder runs/{self.key} away and run again, saved answers are not paid for twice"
             ) from error
 
     def _create(self, name: str, record: N) -> N:
@@ -125,7 +125,7 @@ def run_key(request: RunRequest, items: Sequence[Item], generation: int, prompts
         what = sorted(item.digest for item in items)
     reading = source.model_dump(mode="json", include={"kind", "limit", "ground_truth", "fields", "scorer"})
     how = [request.settings.identity(), prompts]
-    return sha256(request.playbook, what, reading, how, generation)[:20]
+    return content_hash(request.playbook, what, reading, how, generation)[:20]
 
 
 def find_or_plan(
@@ -133,28 +133,34 @@ def find_or_plan(
     request: RunRequest,
     items: Sequence[Item],
     unread: Sequence[Unread],
-    base: Callable[[], int],
+    base: int,
     prompts: str = "",
 ) -> Run:
-    """The run of this request: the newest that exists, or a new plan on version `base()`.
+    """The run of this request: the newest that exists, or a new plan on version `base`.
 
-    With `request.again`, a run that is finished, or whose input is not there any more, is followed by a new one;
-    any other is gone on with. `prompts` is as for `run_key`.
+    A plan of nothing is followed by a new one as soon as there is something. With `request.again`, so is a run that
+    is finished, or whose input is not there any more; any other is gone on with. `prompts` is as for `run_key`.
     """
     runs = [Run(store, run_key(request, items, 0, prompts))]
     while store.read(runs[-1].path("plan.json")):
         runs.append(Run(store, run_key(request, items, len(runs), prompts)))
     *planned, fresh = runs
-    if planned and not (request.again and _is_past(planned[-1], items)):
+    if planned and not _makes_way(planned[-1], request, items):
         return planned[-1]
-    plan = Plan(key=fresh.key, request=request, base_version=base(), items=tuple(items), unread=tuple(unread))
+    if store.list(fresh.path("")):
+        raise StoreError(f"{store.uri}/{fresh.path('')} has records but no plan; move the whole folder away")
+    plan = Plan(key=fresh.key, request=request, base_version=base, items=tuple(items), unread=tuple(unread))
     # Whoever comes second reads the first one's plan.
     store.create(fresh.path("plan.json"), plan.model_dump_json().encode())
     return fresh
 
 
-def _is_past(run: Run, items: Sequence[Item]) -> bool:
-    return run.result() is not None or run.plan().items != tuple(items)
+def _makes_way(run: Run, request: RunRequest, items: Sequence[Item]) -> bool:
+    """Whether a new plan may follow this one: a day that was empty is not closed, others only if asked for."""
+    planned = run.plan().items
+    if not planned and items:
+        return True
+    return request.again and (run.result() is not None or planned != tuple(items))
 
 
 def next_batch(plan: Plan, number: int, found: Sequence[Trajectory] | Sequence[Sample]) -> Batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.errors import UsageError
 from combee_core.traces.jsonl import Row, records
 from combee_core.traces.values import to_id
@@ -33,5 +33,5 @@ def _sample(row: Row) -> Sample:
         raise UsageError(f"{row.where}: no context; a sample is a line like {_SHAPE}")
     if isinstance(target, bool) or not isinstance(target, str | int | float | None):
         raise UsageError(f"{row.where}: target is no text or number; a sample is a line like {_SHAPE}")
-    name = to_id(row.value.get("id")) or f"sample-{sha256(context)[:12]}"
+    name = to_id(row.value.get("id")) or f"sample-{content_hash(context)[:12]}"
     return Sample(id=name, context=context, target=None if target is None else str(target))

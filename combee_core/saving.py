@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from combee_core.base import Noun
+from combee_core.base import Noun, whole
 from combee_core.calls import Receipt
 from combee_core.ports import Store
 
@@ -73,9 +73,8 @@ class SavedAnswers:
 
 
 def write_record(record: Noun) -> bytes:
-    """A record as JSON; lone surrogates, which no encoding has, become question marks."""
-    text = json.dumps(record.model_dump(mode="json"), ensure_ascii=False)
-    return text.encode("utf-8", "replace")
+    """A record as JSON; halves of characters, which no encoding has, are joined or replaced."""
+    return whole(json.dumps(record.model_dump(mode="json"), ensure_ascii=False)).encode()
 
 
 def read_record(kind: type[R], data: bytes) -> R | None:

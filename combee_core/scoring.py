@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 
+from combee_core.base import clip
 from combee_core.ports import Scorer
 from combee_core.types import Outcome, Sample
 
@@ -36,14 +37,26 @@ SCORERS: dict[str, Scorer] = {"exact": exact, "number": number, "formula": formu
 """By the name that `--scorer` takes."""
 
 
+def withheld(scorer: Scorer) -> Scorer:
+    """The same judge with a closed mouth: the reward alone, nothing of what was expected."""
+
+    def reward_alone(sample: Sample, answer: str) -> Outcome:
+        outcome = scorer(sample, answer)
+        feedback = "" if outcome.score is None else f"reward {outcome.score:g}"
+        return outcome.model_copy(update={"feedback": feedback, "source": "reward"})
+
+    return reward_alone
+
+
 def _judge(sample: Sample, answer: str, is_right: Callable[[str], bool]) -> Outcome:
     if sample.target is None:
         return Outcome(label="no target")
     if is_right(sample.target):
         return Outcome(score=1.0, label="right", feedback=f"as expected: {sample.target}", source="ground_truth")
     got = answer.strip() or "nothing"
-    shown = got if len(got) <= _SHOWN else got[: _SHOWN - 1] + "…"
-    return Outcome(score=0.0, label="wrong", feedback=f"expected {sample.target}, got {shown}", source="ground_truth")
+    return Outcome(
+        score=0.0, label="wrong", feedback=f"expected {sample.target}, got {clip(got, _SHOWN)}", source="ground_truth"
+    )
 
 
 def _whole(text: str) -> float:

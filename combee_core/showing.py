@@ -9,7 +9,7 @@ from combee_core.base import estimate
 from combee_core.diff import Diff
 from combee_core.errors import UsageError
 from combee_core.playbook import Bullet, Playbook
-from combee_core.playbook_text import render
+from combee_core.playbook_text import render, render_bullet
 from combee_core.versions import Version, Versions
 
 
@@ -64,7 +64,7 @@ def explain(versions: Versions, version: Version, playbook: Playbook, bullet_id:
 def explanation(found: dict[str, Any]) -> Iterator[str]:
     """`explain` as lines."""
     bullet = found["bullet"]
-    yield f"[{bullet['id']}] helpful={bullet['helpful']} harmful={bullet['harmful']} :: {bullet['text']}"
+    yield render_bullet(Bullet.model_validate(bullet))
     if bullet["origin"] == "import":
         yield f"  {found['note'] or 'imported'} (version {bullet['created']})"
     for change in found["changes"]:

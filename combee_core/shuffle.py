@@ -6,14 +6,13 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import TypeVar
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.errors import UsageError
-from combee_core.types import Group, Reflection
+from combee_core.types import Group, Reflection, ShuffleMode
 
 T = TypeVar("T")
-Mode = Literal["paper", "spread"]
 
 SMALLEST = 4
 """Below this many reflections √n gives one group: one call, no copies."""
@@ -40,10 +39,10 @@ def group_sizes(n: int, copies: int) -> tuple[int, ...]:
 
 def batch_seed(run_seed: int, batch: int) -> int:
     """The seed of a batch's shuffle, from the run's seed and the batch's number."""
-    return int(sha256("shuffle", run_seed, batch)[:12], 16)
+    return int(content_hash("shuffle", run_seed, batch)[:12], 16)
 
 
-def deal(items: Sequence[T], copies: int, seed: int, mode: Mode = "paper") -> tuple[tuple[T, ...], ...]:
+def deal(items: Sequence[T], copies: int, seed: int, mode: ShuffleMode = "paper") -> tuple[tuple[T, ...], ...]:
     """Groups of `items`, which must be in a fixed order.
 
     "paper": the list is repeated `copies` times, shuffled by `random.Random(seed)` and cut into contiguous parts;
@@ -72,14 +71,16 @@ def _spread(items: Sequence[T], copies: int, room: list[int], rng: random.Random
     return tuple(map(tuple, groups))
 
 
-def shuffle(reflections: Sequence[Reflection], copies: int, seed: int, mode: Mode = "paper") -> tuple[Group, ...]:
+def shuffle(
+    reflections: Sequence[Reflection], copies: int, seed: int, mode: ShuffleMode = "paper"
+) -> tuple[Group, ...]:
     """The groups of a batch. Reflections without an insight enter none; the input's order never matters."""
     with_insight = sorted((r for r in reflections if not r.is_nothing), key=lambda r: (r.trace_id, r.key_insight))
     dealt = deal(with_insight, copies, seed, mode)
     return tuple(Group(number=g, of=len(dealt), entries=entries) for g, entries in enumerate(dealt, start=1))
 
 
-def together(groups: Sequence[Group]) -> float:
+def copies_met(groups: Sequence[Group]) -> float:
     """The share of reflections of which two copies lie in one group, from 0 to 1: there the second buys nothing."""
     met, all_ids = set[str](), set[str]()
     for group in groups:

@@ -32,7 +32,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -> str:
     """The summary of a finished run."""
     version = f"version {result.version}" if result.version else "no version yet"
-    parts = [f"# {cell(result.playbook)}: {version}", _figures(result)]
+    parts = [f"# {cell(result.playbook)}: {version}", _figures(result), _copies(states)]
     if result.simulated:
         parts.append("**Simulated**: the answers come from the offline stand-in, not from a model.")
     if difference.is_empty:
@@ -46,9 +46,7 @@ def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -
         _counters(difference),
         _listed("Removed", ((_named(bullet),) for bullet in difference.removed)),
         _merges([fate for state in states for fate in state.update.fates]),
-        _listed(
-            "Set aside", ((_quoted(i.what), f"because {cell(i.reason)} ({cell(i.where)})") for i in result.set_aside)
-        ),
+        _listed("Set aside", map(_aside, result.set_aside)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -56,6 +54,11 @@ def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -
 def _figures(result: RunResult) -> str:
     digest = (result.digest or "")[:12]
     return f"Digest `{digest}`, flow run `{result.flow_run_id}`. {cell(result.note)}".strip()
+
+
+def _copies(states: Sequence[State]) -> str:
+    met = [state.copies_met for state in states]
+    return f"{sum(met) / len(met):.0%} of a batch's reflections lay twice in one group." if any(met) else ""
 
 
 def _listed(title: str, items: Iterable[Sequence[str]]) -> str:
@@ -108,11 +111,7 @@ def _merges(fates: Sequence[OperationFate]) -> str:
     counts = Counter(fate.fate for fate in fates)
     survived = (counts["kept"] + counts["merged"]) / len(fates)
     line = ", ".join(f"{counts[name]} {name}" for name in ("kept", "merged", "dropped"))
-    dropped = [
-        (_quoted(fate.text), f"from {cell(fate.origin)}: {cell(fate.because)}")
-        for fate in fates
-        if fate.fate == "dropped"
-    ]
+    dropped = [_dropped(fate) for fate in fates if fate.fate == "dropped"]
     head = f"## The merge\n\n{len(fates)} operations entered: {line} ({survived:.0%} survived)."
     return f"{head}\n\n{_listed('Dropped by the merge', dropped)}".strip()
 
@@ -124,9 +123,10 @@ def accounting(result: RunResult) -> list[dict[str, object]]:
 
 
 def unlearned(result: RunResult) -> list[dict[str, object]]:
-    """Every trace that was skipped, refused, failed or deferred, with the reason."""
-    named = (fate for fate in result.fates if fate.fate not in ("learned", "nothing"))
-    return [{"trace": f.trace_id, "fate": f.fate, "why": f.reason} for f in named]
+    """Every trace that was skipped, refused, failed or deferred, and every file left out, with the reason."""
+    traces = [(fate.trace_id, str(fate.fate), fate.reason) for fate in result.fates if not fate.is_settled]
+    files = [(file.where, "left out", file.reason) for file in result.left_out]
+    return [{"trace": what, "fate": fate, "why": why} for what, fate, why in (*traces, *files)]
 
 
 def spent(result: RunResult) -> str:

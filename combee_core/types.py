@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from combee_core.base import Noun, sha256
+from combee_core.base import Noun, content_hash
 from combee_core.calls import Receipt
 
 
@@ -74,7 +74,7 @@ class Trajectory(Noun):
     @property
     def digest(self) -> str:
         """Content hash: what a model may see of the run, without where or when it was found."""
-        return sha256(self.model_dump(mode="json", exclude={"when", "source", "metadata"}))
+        return content_hash(self.model_dump(mode="json", exclude={"when", "source", "metadata"}))
 
 
 class Unread(Noun):
@@ -95,7 +95,7 @@ class Sample(Noun):
     @property
     def digest(self) -> str:
         """Content hash of the problem and its answer."""
-        return sha256(self.context, self.target)
+        return content_hash(self.context, self.target)
 
 
 class SetAside(Noun):
@@ -130,6 +130,10 @@ class Reflection(Noun):
     def is_nothing(self) -> bool:
         """True when it carries no insight and so enters no group."""
         return not self.key_insight.strip()
+
+
+ShuffleMode = Literal["paper", "spread"]
+"""How copies are dealt into groups: as drawn, or each into another group."""
 
 
 class Group(Noun):
@@ -205,14 +209,14 @@ class Update(Noun):
     fates: tuple[OperationFate, ...] = ()
 
 
-Fate = Literal["insight", "nothing", "skipped", "refused", "failed"]
+ReflectFate = Literal["insight", "nothing", "skipped", "refused", "failed"]
 
 
 class Reflected(Noun):
     """The reflect stage's result for one trace; exactly one a trace."""
 
     trace_id: str
-    fate: Fate
+    fate: ReflectFate
     reflection: Reflection | None = None
     reason: str = ""
     receipts: tuple[Receipt, ...] = ()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,6 +19,8 @@ from combee_core.types import SetAside
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHOWN = 12
+_TRIES = 20
+T = TypeVar("T")
 
 
 class Version(Noun):
@@ -102,6 +104,17 @@ class Versions:
         moved = Pointer(version=version.version, key=key, sha256=digest, writer_id=uuid.uuid4().hex)
         won = self.store.replace(f"{self._home}/latest.json", moved.model_dump_json().encode(), tag)
         return version if won else None
+
+    def advance(self, attempt: Callable[[Version | None], T | None]) -> T:
+        """What `attempt(latest)` gives; it is called again for as long as it gives None, as `publish` does for a loser.
+
+        Raises `StoreError` if other writers keep winning.
+        """
+        for _ in range(_TRIES):
+            done = attempt(self.latest())
+            if done is not None:
+                return done
+        raise StoreError(f"{self.store.uri}/{self._home}/latest.json moved {_TRIES} times in a row; run again")
 
     def _pointer(self) -> tuple[Pointer | None, str | None]:
         key = f"{self._home}/latest.json"

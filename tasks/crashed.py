@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
@@ -13,6 +14,7 @@ from prefect.states import Crashed
 
 from combee_core.adapters.workshop import Workshop
 
+_PAGE = 200
 _MESSAGE = "The process of this run ended without a word; its work is gone on with."
 
 
@@ -40,9 +42,11 @@ def mark(client: SyncPrefectClient, flow_run_id: str) -> None:
 
 
 def _descendants(client: SyncPrefectClient, run: FlowRun) -> Iterator[FlowRun]:
-    children = client.read_flow_runs(
-        flow_run_filter=FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[run.id]))
-    )
-    for child in children:
-        yield from _descendants(client, child)
-        yield child
+    of_this = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[run.id]))
+    for offset in count(0, _PAGE):
+        page = client.read_flow_runs(flow_run_filter=of_this, limit=_PAGE, offset=offset)
+        for child in page:
+            yield from _descendants(client, child)
+            yield child
+        if len(page) < _PAGE:
+            return

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 
+from prefect import get_run_logger
 from prefect.runtime import flow_run
 
 from combee_core import backlog, outcome
@@ -17,11 +18,11 @@ from combee_core.config import RunRequest, Source
 from combee_core.errors import CombeeError, RunError
 from combee_core.learners import load_learner
 from combee_core.publish import publish, refuse_mixing
-from combee_core.records import Failure, RunResult
+from combee_core.records import RunResult
 from combee_core.runs import Run, find_or_plan, next_batch, run_of
 from combee_core.versions import Versions
 from tasks import crashed, report
-from tasks.preflight import preflight
+from tasks.preflight import preflight, probe
 from tasks.results import register
 
 
@@ -43,8 +44,9 @@ def open_run(request: RunRequest) -> Opened:
 
     A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
     """
-    read_input.cache_clear()
+    _read.cache_clear()
     store = open_store(request.store)
+    probe(store)
     results = register(store.uri)
     run = run_of(store, top_id()) or _plan(request)
     run.note_flow_run(top_id())
@@ -59,13 +61,17 @@ def _plan(request: RunRequest) -> Run:
     found, settings = read_input(request.source), request.settings
     prompts = load_learner(settings.learner, settings.prompts).fingerprint if settings.prompts else ""
     base = latest.version if latest else 0
-    return find_or_plan(store, request, found.items, found.unread, lambda: base, prompts)
+    return find_or_plan(store, request, found.items, found.unread, base, prompts)
+
+
+def read_input(source: Source) -> Input:
+    """The source's runs or samples, read once for each flow run."""
+    return _read(source.model_dump_json())
 
 
 @lru_cache(maxsize=1)
-def read_input(source: Source) -> Input:
-    """The source's runs or samples, read once for each flow run."""
-    return load_input(source)
+def _read(source: str) -> Input:
+    return load_input(Source.model_validate_json(source))
 
 
 @contextmanager
@@ -83,16 +89,23 @@ def held(opened: Opened) -> Iterator[Workshop]:
             preflight(shop)
             yield shop
         except CombeeError as error:
-            result = failed_result(shop, error)
-            backlog.file(shop.store, shop.plan, result.fates)
-            report.accounting(result)
+            _note_failure(shop, error)
             raise
+
+
+def _note_failure(shop: Workshop, error: CombeeError) -> None:
+    """File and show what became of the traces; trouble with that must not hide the error itself."""
+    try:
+        result = failed_result(shop, error)
+        backlog.file(shop.store, shop.plan, result.fates)
+        report.accounting(result)
+    except CombeeError as trouble:
+        get_run_logger().warning("the failure could not be filed: %s", trouble)
 
 
 def failed_result(shop: Workshop, error: BaseException) -> RunResult:
     """The result of a run that ended in `error`."""
-    place = (error.stage, error.item) if isinstance(error, RunError) else ("", "")
-    failure = Failure(stage=place[0], item=place[1], message=str(error))
+    failure = outcome.failure_of(error, shop.plan.request)
     return outcome.failed(shop.plan, shop.run.states(), failure, shop.client.ledger)
 
 
@@ -119,8 +132,9 @@ def finish(shop: Workshop) -> RunResult:
     result = outcome.finished(shop.plan, states, version, empty, set_aside, shop.client.ledger)
     result = result.model_copy(update={"flow_run_id": top_id()})
     backlog.file(shop.store, shop.plan, result.fates)
-    report.finished(shop, result)
-    return shop.run.finish(result)
+    recorded = shop.run.finish(result)
+    report.finished(shop, recorded, states)
+    return recorded
 
 
 def recorded(opened: Opened) -> RunResult:

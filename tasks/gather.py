@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from prefect.futures import PrefectFuture, wait
 
+from combee_core.adapters.workshop import stop_calls
 from combee_core.conclude import check_failures
 from combee_core.errors import CombeeError, ModelUnusable, RunError, RunStopped
 from combee_core.types import Reflected, Trajectory
@@ -21,7 +22,7 @@ def settled(
 
     Raises `RunError` when more than the share `most_failed` failed, and what is not an error of ours as it is.
     """
-    wait(list(futures))
+    _ended(futures)
     reflected = [
         _value(future)
         if future.state.is_completed()
@@ -34,7 +35,7 @@ def settled(
 
 def collected(stage: str, names: Sequence[str], futures: Sequence[PrefectFuture[R]]) -> list[R]:
     """All results. Raises `RunError` naming every item that failed, after all have ended."""
-    wait(list(futures))
+    _ended(futures)
     failed = [
         (name, _reason(future)) for name, future in zip(names, futures, strict=True) if not future.state.is_completed()
     ]
@@ -42,6 +43,15 @@ def collected(stage: str, names: Sequence[str], futures: Sequence[PrefectFuture[
         message = "; ".join(f"{name} failed: {reason}" for name, reason in failed)
         raise RunError(message, stage, failed[0][0])
     return [_value(future) for future in futures]
+
+
+def _ended(futures: Sequence[PrefectFuture[Any]]) -> None:
+    """Wait for all. Whoever interrupts the wait wants no new call: tasks that have not asked yet must not."""
+    try:
+        wait(list(futures))
+    except BaseException:
+        stop_calls("the run was interrupted; the same command goes on from what is saved")
+        raise
 
 
 def _value(future: PrefectFuture[R]) -> R:

@@ -27,7 +27,7 @@ def rollout(place: Place, results: str) -> list[RolledOut]:
         unmapped(place),
         list(range(1, len(shards) + 1)),
         quote(shards),
-        [shop.task_key("rollout", place.number, [s.digest for s in shard]) for shard in shards],
+        shop.task_keys("rollout", place.number, ([s.digest for s in shard] for shard in shards)),
     )
     names = [f"rollout-s{n:02d}" for n in range(1, len(shards) + 1)]
     return [rolled for shard in collected("rollout", names, futures) for rolled in shard]
@@ -40,7 +40,7 @@ def reflect(place: Place, results: str, rolled: Sequence[RolledOut]) -> list[Ref
     futures = _task(stages.reflect, place, results).map(
         unmapped(place),
         quote(trajectories),
-        [shop.task_key("reflect", place.number, t.trace_id, t.digest) for t in trajectories],
+        shop.task_keys("reflect", place.number, ([t.trace_id, t.digest] for t in trajectories)),
     )
     return settled(trajectories, futures, shop.settings.max_failed)
 
@@ -51,7 +51,7 @@ def curate(place: Place, results: str, groups: Sequence[Group]) -> list[Curated]
     futures = _task(stages.curate, place, results).map(
         unmapped(place),
         quote(list(groups)),
-        [shop.task_key("curate", place.number, group.model_dump(mode="json")) for group in groups],
+        shop.task_keys("curate", place.number, (group.model_dump(mode="json") for group in groups)),
     )
     return collected("curate", [group.name for group in groups], futures)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from prefect.artifacts import (
@@ -15,15 +16,15 @@ from combee_core import summary
 from combee_core.adapters.workshop import Workshop
 from combee_core.diff import diff
 from combee_core.playbook import Playbook
-from combee_core.records import RunResult
+from combee_core.records import RunResult, State
 
 
-def finished(shop: Workshop, result: RunResult) -> None:
+def finished(shop: Workshop, result: RunResult, states: Sequence[State]) -> None:
     """The summary of what changed and why, the accounting, the cost."""
     before, after = shop.state_before(1), shop.versions.latest()
     state = shop.learner.load(after.state) if after else shop.learner.empty()
     if isinstance(before, Playbook) and isinstance(state, Playbook):
-        text = summary.what_changed(result, diff(before, state), shop.run.states())
+        text = summary.what_changed(result, diff(before, state), states)
         create_markdown_artifact(markdown=text, key="playbook-changes", description="What was learned, and from what")
     accounting(result)
 

@@ -1,15 +1,15 @@
-"""Small nouns for tests: each takes what matters to the test and makes up the rest."""
+"""Small nouns of learning: each builder takes what matters to the test and makes up the rest."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
+from combee_core.learners import load_learner
 from combee_core.playbook import Bullet, Playbook, Section
 from combee_core.types import BulletTag, Group, Operation, OperationKind, Outcome, Reflection, Step, Trajectory, Vote
+
+ACE = load_learner("ace")
+EMPTY: Playbook = ACE.empty()
 
 
 def bullet(bullet_id: str = "calc-00001", text: str = "Round last.", **given: Any) -> Bullet:
@@ -40,6 +40,16 @@ def operation(kind: str = "ADD", text: str = "", *bullets: Bullet, **given: Any)
     )
 
 
+def add(text: str, *sources: str, section: str = "OTHERS", origin: str = "curate-g01") -> Operation:
+    """An operation that adds what these traces taught."""
+    return operation("ADD", text, section=section, sources=sources, origin=origin)
+
+
+def change(its: Bullet, text: str, *sources: str) -> Operation:
+    """An operation that rewrites a bullet."""
+    return operation("UPDATE", text, its, sources=sources)
+
+
 def vote(bullet_id: str, trace_id: str = "t1", tag: Any = "helpful") -> Vote:
     """One trace's verdict."""
     return Vote(trace_id=trace_id, bullet_id=bullet_id, tag=tag)
@@ -61,11 +71,3 @@ def trajectory(trace_id: str = "t1", task: str = "What is the ROE?", **given: An
     steps = (Step(role="user", text=task), Step(role="assistant", text="0.2"))
     outcome = Outcome(score=0.0, label="wrong", feedback="Expected 20.", source="ground_truth")
     return Trajectory(trace_id=trace_id, task=task, **{"steps": steps, "outcome": outcome, **given})
-
-
-def fresh_interpreter(code: str, hash_seed: int) -> str:
-    """What `code` prints in a new Python process with that PYTHONHASHSEED."""
-    home = Path(__file__).parents[1]
-    env = {**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(home)}
-    done = subprocess.run([sys.executable, "-c", code], cwd=home, env=env, capture_output=True, text=True, check=True)
-    return done.stdout.strip()

@@ -58,7 +58,7 @@ def proxy(upstream: str, faults: Faults) -> Iterator[Proxy]:
     server.upstream = urlsplit(upstream).netloc  # type: ignore[attr-defined]
     server.faults = faults  # type: ignore[attr-defined]
     server.proxy = found = Proxy(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield found

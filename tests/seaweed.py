@@ -12,7 +12,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,29 @@ class Seaweed:
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         }
+
+    @contextmanager
+    def client(self) -> Iterator[Any]:
+        """A client that does not pass through our own code."""
+        import boto3
+
+        client = boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            aws_access_key_id=self.key,
+            aws_secret_access_key=self.secret,
+            region_name="us-east-1",
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def put(self, prefix: str, objects: Mapping[str, bytes]) -> None:
+        """Store these objects below the prefix."""
+        with self.client() as client, ThreadPoolExecutor(8) as pool:
+            keys = {f"{prefix}/{key}": data for key, data in objects.items()}
+            list(pool.map(lambda key: client.put_object(Bucket=self.bucket, Key=key, Body=keys[key]), keys))
 
 
 def weed_binary() -> str | None:
@@ -138,22 +162,11 @@ def _wait_ready(server: Seaweed, child: subprocess.Popen[bytes], folder: Path) -
 
 
 def _make_bucket(server: Seaweed) -> None:
-    import boto3
-
-    client = boto3.client(
-        "s3",
-        endpoint_url=server.endpoint,
-        aws_access_key_id=server.key,
-        aws_secret_access_key=server.secret,
-        region_name="us-east-1",
-    )
-    try:
+    with server.client() as client:
         if server.bucket not in [found["Name"] for found in client.list_buckets()["Buckets"]]:
             client.create_bucket(Bucket=server.bucket)
         client.put_object(Bucket=server.bucket, Key="ready", Body=b"")
         client.delete_object(Bucket=server.bucket, Key="ready")
-    finally:
-        client.close()
 
 
 def _listener(port: int) -> int | None:
@@ -185,9 +198,5 @@ def _remove_sockets(ports: dict[str, int]) -> None:
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
-    child.terminate()
-    try:
-        child.wait(20)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+    child.kill()  # its data goes with the folder, and a farewell takes it ten seconds
+    child.wait()

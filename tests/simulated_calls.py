@@ -12,16 +12,7 @@ from combee_core.simulation.day import day
 from combee_core.simulation.responder import respond
 from combee_core.simulation.specifics import Specific, stated_in
 from combee_core.simulation.world import World
-from combee_core.types import (
-    BulletTag,
-    Group,
-    Operation,
-    OperationKind,
-    Outcome,
-    Reflection,
-    Step,
-    Trajectory,
-)
+from combee_core.types import BulletTag, Group, Operation, OperationKind, Outcome, Reflection, Step, Trajectory
 
 ACE = load_learner("ace")
 WORLD = World(seed=3)

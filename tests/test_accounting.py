@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import items, learned, plan, reflection
+from lessons import reflection
+from run_records import items, learned, plan
 
 from combee_core.accounting import account, fates_of, skipped, unsolved
 from combee_core.errors import RunError

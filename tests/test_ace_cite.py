@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.learners.ace.cite import Citation, Evidence, cite, states
@@ -73,7 +73,6 @@ def test_a_platitude_never_cites_a_whole_group(size: int) -> None:
     assert 1 <= len(found.keys) <= 3
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([ROE, *OTHERS])), min_size=1, max_size=10), st.data())
 def test_only_what_was_shown_is_cited_once_each_in_order(pairs: list[tuple[int, str]], data: st.DataObject) -> None:
     group: Sequence[Evidence[int]] = [Evidence(key, words) for key, words in pairs]

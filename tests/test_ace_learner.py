@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from builders import bullet, fresh_interpreter, group, numbered, operation, playbook, reflection, trajectory
-from hypothesis import given, settings
+from builders import bullet, group, numbered, operation, playbook, reflection, trajectory
+from children import fresh_interpreter
+from hypothesis import given
 from strategies import playbooks, texts
 
 from combee_core.learners import load_learner
@@ -48,7 +49,6 @@ def test_the_empty_playbook_has_the_seven_headings_of_ace() -> None:
     assert list(empty.bullets) == []
 
 
-@settings(deadline=None)
 @given(playbooks())
 def test_a_state_is_dumped_as_json_and_loaded_again(book: Playbook) -> None:
     assert ACE.load(json.loads(json.dumps(ACE.dump(book)))) == book
@@ -156,7 +156,6 @@ def test_the_merger_sees_numbered_operations_in_the_form_in_which_it_answers() -
 # text in the evidence stays evidence
 
 
-@settings(deadline=None)
 @given(texts, texts)
 def test_no_text_of_a_run_makes_a_line_of_its_own(text: str, name: str) -> None:
     call = ToolCall(name=name, arguments=text)
@@ -173,7 +172,6 @@ def test_no_text_of_a_run_makes_a_line_of_its_own(text: str, name: str) -> None:
     assert sum(line.startswith(tuple(heads)) for line in lines) >= 11
 
 
-@settings(deadline=None)
 @given(texts, texts)
 def test_no_text_of_a_reflection_makes_an_entry_of_its_own(insight: str, cause: str) -> None:
     entry = reflection("t1", f"x{insight}", calc_00001="helpful").model_copy(

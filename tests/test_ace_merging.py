@@ -195,7 +195,7 @@ def test_what_was_inferred_stays_inferred() -> None:
 # for any answer
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(near_operations | any_json, max_size=6), any_json)
 def test_whatever_the_answer_every_operation_has_one_fate_and_sources_come_from_those_proposed(
     raw: list[Any], dropped: Any

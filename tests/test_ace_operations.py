@@ -165,7 +165,7 @@ def test_what_is_no_object_is_refused(raw: Any) -> None:
     assert read_operation(raw, TEXTS, "g") == SetAside(what=str(raw), reason="not an object", where="g")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(near_operations | any_json)
 def test_any_json_is_an_operation_that_can_be_applied_or_is_set_aside_with_a_reason(raw: Any) -> None:
     found = read_operation(raw, TEXTS, "g")

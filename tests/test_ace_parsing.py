@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from builders import group, numbered, reflection, trajectory
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.errors import AnswerMalformed
@@ -191,7 +191,6 @@ def test_a_removal_is_traced_by_the_text_that_it_takes_out() -> None:
     assert [(op.sources, op.inferred) for op in delta.operations] == [(("t1",), True)]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-2, 12), max_size=8), st.integers(1, 3))
 def test_sources_are_traces_of_the_group_each_once_however_many_copies_there_are(
     numbers: list[int], copies: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from builders import operation
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import names
 
@@ -85,7 +85,6 @@ def test_others_is_made_once_and_found_in_any_spelling() -> None:
     assert others(["A"]) == "OTHERS"
 
 
-@settings(deadline=None)
 @given(st.lists(names.map(fold), max_size=4), names.map(fold))
 def test_a_found_section_is_one_of_those_given_and_a_known_name_finds_itself(known: list[str], wanted: str) -> None:
     assert find_section(known, wanted) in {None, *known}
@@ -124,7 +123,6 @@ def test_a_section_that_has_bullets_keeps_their_prefix() -> None:
     assert slug("OTHERS", ["-00001", "plain"]) == "misc"
 
 
-@settings(deadline=None)
 @given(names.map(fold))
 def test_a_prefix_makes_a_valid_id(name: str) -> None:
     assert Bullet(id=f"{slug(name, [])}-00001", text="x").id.isascii()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from makers import KEY, items, plan, request
+from run_records import KEY, items, plan, request
 
 from combee_core.backlog import Entry, entries, file
 from combee_core.ports import Store

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
+from builders import ACE, EMPTY, add
 from hypothesis import example, given
 from hypothesis import strategies as st
-from makers import ACE, EMPTY, add, group, receipt, reflection
+from lessons import group, reflection
+from run_records import receipt
 
 from combee_core.conclude import Results, check_failures, conclude
 from combee_core.errors import RunError
@@ -94,6 +97,12 @@ def test_operations_are_applied_and_carry_the_version_to_be() -> None:
     (bullet,) = ACE.load(state.state).bullets
     assert (bullet.text, bullet.created, bullet.sources) == ("ask for 20, not 0.2", 7, ("t01",))
     assert (state.number, state.groups) == (2, 1)
+
+
+def test_the_share_of_reflections_that_lay_twice_in_one_group_is_recorded() -> None:
+    results = replace(batch(), groups=[group(1, 1), group(1, 2)])
+    assert conclude(1, EMPTY, 1, results, learner=ACE).copies_met == 0.5
+    assert conclude(1, EMPTY, 1, batch(), learner=ACE).copies_met == 0
 
 
 def test_every_trace_has_its_fate() -> None:

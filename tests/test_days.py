@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from combee_core.days import day_window, holds, in_window, moment_of
+from combee_core.days import day_window, holds, moment_of
 from combee_core.errors import UsageError
 from combee_core.types import Trajectory
 
@@ -26,6 +26,10 @@ def test_a_day_is_as_long_as_people_had_it(day, hours):
     start, end = day_window(day, "America/New_York")
     assert end - start == timedelta(hours=hours)
     assert end.astimezone(UTC) - start.astimezone(UTC) == timedelta(hours=hours)
+
+
+def in_window(run, window, modified):
+    return holds(window, moment_of(run.when, modified, window))
 
 
 def test_a_window_starts_and_ends_at_local_midnight():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builders import bullet, numbered, playbook
-from hypothesis import given, settings
+from hypothesis import given
 from strategies import playbooks
 
 from combee_core.diff import Changed, Diff, diff
@@ -42,13 +42,11 @@ def test_new_and_lost_headings_and_moved_bullets_are_listed() -> None:
     assert back == Diff(moved=(a,), sections_added=("C",), sections_removed=("A", "B"))
 
 
-@settings(deadline=None)
 @given(playbooks())
 def test_a_playbook_does_not_differ_from_itself(book: Playbook) -> None:
     assert diff(book, book).is_empty
 
 
-@settings(deadline=None)
 @given(playbooks(), playbooks())
 def test_equal_digests_mean_no_difference_and_a_difference_means_another_digest(one: Playbook, other: Playbook) -> None:
     assert diff(one, other).is_empty or one.digest != other.digest

@@ -6,11 +6,13 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
-from makers import ACE, EMPTY, add, memory, plan, request, states
+from asking import memory
+from builders import ACE, EMPTY, add
+from real_data import PLAYBOOKS, needs
+from run_records import plan, request, states
 
 from combee_core import showing
 from combee_core.config import Source
@@ -22,7 +24,6 @@ from combee_core.publish import publish, refuse_mixing
 from combee_core.types import Update
 from combee_core.versions import Version, Versions
 
-PLAYBOOKS = Path(__file__).parents[2] / "shared" / "playbooks"
 TEXT = """## FORMULAS & CALCULATIONS
 [calc-00071] helpful=16 harmful=5 :: For ROE answer in percent: 20, not 0.2.
 
@@ -219,7 +220,7 @@ def test_a_byte_order_mark_does_not_matter() -> None:
     assert read_playbook("\ufeff" + json.dumps(bullet()), "x") == read_playbook(json.dumps(bullet()), "x")
 
 
-@pytest.mark.skipif(not PLAYBOOKS.exists(), reason="the real playbooks are not beside this checkout")
+@needs(PLAYBOOKS)
 @pytest.mark.parametrize("name", ["ace_appworld_initial.txt", "ace_appworld_offline.txt"])
 def test_a_real_playbook_is_imported_whole(name: str) -> None:
     text = (PLAYBOOKS / name).read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_data import TRACES, needs
 from trace_samples import (
     NOON,
     ask,
@@ -34,7 +35,6 @@ from combee_core.ports import ReadOptions
 from combee_core.traces import readers
 from combee_core.types import Outcome, Step, TraceFile, Trajectory, Unread
 
-SHARED = Path(__file__).parents[2] / "shared/traces"
 LATER = NOON + timedelta(days=1)
 
 
@@ -50,6 +50,11 @@ def skipped(found: Ingested) -> list[tuple[str, str]]:
     return [(item.trace_id, item.reason) for item in found.unread]
 
 
+def unknown(found: Ingested) -> tuple[str, ...]:
+    """Names of files from which nothing could be read."""
+    return tuple(item.where for item in found.unread if not item.trace_id)
+
+
 def test_a_mixed_folder_is_read_by_content_and_counted_by_format():
     found = read(
         tau_day(6).model_copy(update={"uri": "a.txt"}),
@@ -59,7 +64,7 @@ def test_a_mixed_folder_is_read_by_content_and_counted_by_format():
         file("", "empty.jsonl"),
     )
     assert found.by_format == {"openai_chat": 2, "plain": 1, "tau_bench": 6}
-    assert found.unknown == (".DS_Store", "empty.jsonl")
+    assert unknown(found) == (".DS_Store", "empty.jsonl")
     assert [reason for _, reason in skipped(found)] == ["unknown format", "unknown format: empty file"]
     assert ids(found) == sorted(ids(found))
 
@@ -121,14 +126,14 @@ def test_a_run_without_any_agent_step_is_skipped_with_its_id():
     assert len(found.trajectories) == 1
     assert sorted(reason for _, reason in skipped(found)) == ["agent never started"] * 2
     assert all(trace_id for trace_id, _ in skipped(found))
-    assert found.unknown == ()
+    assert unknown(found) == ()
 
 
 def test_files_that_could_not_be_opened_are_passed_on():
     unread = Unread(where="x.gz", reason="damaged gzip")
     found = read(unread, tau_day(1))
     assert found.unread == (unread,)
-    assert found.unknown == ("x.gz",)
+    assert unknown(found) == ("x.gz",)
     assert read(unread, window=day_window(date(2026, 1, 1), "UTC")).unread == (unread,)
 
 
@@ -209,6 +214,7 @@ from combee_core.types import Step, Trajectory
 
 class Shout:
     name = "shout"
+    fallback = False
     def recognises(self, file):
         return file.data.startswith(b"SHOUT ")
     def read(self, file, options):
@@ -260,12 +266,11 @@ def test_no_bytes_raise_and_each_unreadable_file_is_named(blobs):
     } == {f.uri for f in files}
 
 
+@needs(TRACES)
 def test_all_kinds_of_real_and_broken_files_are_read_or_named():
-    if not SHARED.exists():
-        pytest.skip(f"no real traces at {SHARED}")
-    paths = [path for path in sorted(SHARED.rglob("*")) if path.is_file()]
+    paths = [path for path in sorted(TRACES.rglob("*")) if path.is_file()]
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    files = [file(path.read_bytes(), path.relative_to(SHARED).as_posix(), moment) for path in paths]
+    files = [file(path.read_bytes(), path.relative_to(TRACES).as_posix(), moment) for path in paths]
     found = read(*files)
     assert found.by_format == {"openai_chat": 2, "tau_bench": 100}
     assert Counter(item.trace_id != "" for item in found.unread)[False] == len(paths) - 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from makers import ACE, EMPTY, answer, client, insight, memory, naps, run, trajectory
+from asking import client, memory, naps, run
+from builders import ACE, EMPTY
+from lessons import answer, insight, trajectory
 
 from combee_core.calls import Request
 from combee_core.client import Client

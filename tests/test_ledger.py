@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from asking import memory
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import KEY, memory, receipt
+from run_records import KEY, receipt
 
 from combee_core.calls import Receipt, Usage
 from combee_core.ledger import STAGES, Ledger, Spend, total

@@ -43,7 +43,7 @@ def test_what_a_coroutine_raises_is_raised_to_its_caller(loop: BackgroundLoop) -
 
 
 @given(st.lists(st.tuples(st.integers(-5, 100), st.integers(0, 4)), max_size=60))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_eight_threads_each_get_their_own_results_and_errors(work: list[tuple[int, int]]) -> None:
     loop = BackgroundLoop()
 

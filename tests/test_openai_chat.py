@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trace_samples import (
-    POLICY,
-    ask,
-    batch_row,
-    call,
-    chat_jsonl,
-    chat_row,
-    file,
-    gateway_row,
-    plain_row,
-    say,
-)
+from real_data import TRACES, needs
+from trace_samples import POLICY, ask, batch_row, call, chat_jsonl, chat_row, file, gateway_row, plain_row, say
 
 from combee_core.ports import ReadOptions
 from combee_core.traces.openai_chat import READER
 from combee_core.types import TraceFile, Trajectory, Unread
 
-REAL = Path(__file__).parents[2] / "shared/traces/nasty/chat_completions_log.jsonl"
+REAL = TRACES / "nasty" / "chat_completions_log.jsonl"
 
 
 def items(source: TraceFile) -> list[Trajectory | Unread]:
@@ -264,9 +253,8 @@ def test_no_value_in_any_place_raises(value):
         item.model_dump_json()
 
 
+@needs(REAL)
 def test_a_real_log_of_mixed_rows_is_read():
-    if not REAL.exists():
-        pytest.skip(f"no real log at {REAL}")
     found = items(file(REAL.read_bytes(), "log.jsonl"))
     runs = [item for item in found if isinstance(item, Trajectory)]
     assert runs[0].trace_id == "chatcmpl-1"

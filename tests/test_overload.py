@@ -6,7 +6,7 @@ from collections import Counter
 from math import exp, log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.errors import UsageError
@@ -32,7 +32,6 @@ def test_outside_its_points_the_curve_is_constant() -> None:
     assert entries(10_000, FINER) == 5.5
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5_000), st.sampled_from([FORMULA, FINER]))
 def test_entries_stay_within_the_points_of_the_curve(m: int, curve: tuple[tuple[int, float], ...]) -> None:
     heights = [height for _, height in curve]
@@ -47,7 +46,6 @@ def test_a_merge_keeps_nearly_all_of_forty_and_at_most_sixty_of_any_number() -> 
     assert merged(100_000) == pytest.approx(60)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2_000))
 def test_a_longer_list_never_makes_a_merge_write_less(u: int) -> None:
     assert merged(u) <= merged(u + 1)
@@ -61,7 +59,6 @@ def test_an_unknown_simulated_model_is_refused_with_the_known_ones() -> None:
     assert len(MODELS) == 2
 
 
-@settings(deadline=None)
 @given(st.integers(), st.text(), st.text())
 def test_a_draw_depends_on_its_label_alone(seed: int, stage: str, text: str) -> None:
     draws = Draws(seed, stage, text)
@@ -97,7 +94,6 @@ def test_what_occurs_more_often_is_drawn_more_often() -> None:
     assert first["often"] / 4_000 == pytest.approx(0.75, abs=0.03)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.text(), st.integers(1, 50)), st.integers(0, 20), st.integers())
 def test_nothing_is_drawn_twice_and_order_does_not_matter(weights: dict[str, int], count: int, seed: int) -> None:
     drawn = Draws(seed).choose(weights, count)

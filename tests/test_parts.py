@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
+from asking import run
 from hypothesis import given
 from hypothesis import strategies as st
-from makers import run
 
 from combee_core.errors import (
     AnswerMalformed,
@@ -124,25 +124,31 @@ def test_an_error_in_one_half_waits_for_the_other() -> None:
     """A call that was left in flight would be bought again by the retry."""
     ended: list[str] = []
 
-    async def ask(part: Sequence[int], wide: bool) -> int:
-        if len(part) == 4:
-            raise ModelTooLarge("big")
-        if 0 in part:
-            raise ModelFault("500")
-        await asyncio.sleep(0.01)
-        ended.append("second half")
-        return 1
+    async def scene() -> None:
+        failed = asyncio.Event()
 
-    with pytest.raises(ModelFault):
-        run(ask_in_parts(range(4), ask))
-    assert ended == ["second half"]
+        async def ask(part: Sequence[int], wide: bool) -> int:
+            if len(part) == 4:
+                raise ModelTooLarge("big")
+            if 0 in part:
+                failed.set()
+                raise ModelFault("500")
+            await failed.wait()
+            await asyncio.sleep(0.01)
+            ended.append("second half")
+            return 1
+
+        with pytest.raises(ModelFault):
+            await ask_in_parts(range(4), ask)
+        assert ended == ["second half"]
+
+    run(scene())
 
 
 # together
 
 
 async def value(number: int) -> int:
-    await asyncio.sleep(0.001 * (5 - number))
     return number
 
 
@@ -150,8 +156,19 @@ async def failing(error: Exception) -> int:
     raise error
 
 
-def test_results_come_in_order() -> None:
-    assert run(together(value(n) for n in range(5))) == [0, 1, 2, 3, 4]
+def test_results_come_in_order_whichever_ends_first() -> None:
+    async def scene() -> list[int]:
+        ended = [asyncio.Event() for _ in range(6)]
+        ended[5].set()
+
+        async def last_first(number: int) -> int:
+            await ended[number + 1].wait()
+            ended[number].set()
+            return number
+
+        return list(await together(last_first(n) for n in range(5)))
+
+    assert run(scene()) == [0, 1, 2, 3, 4]
 
 
 def test_nothing_together_is_nothing() -> None:

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from builders import bullet, fresh_interpreter, numbered, playbook
-from hypothesis import given, settings
+from builders import bullet, numbered, playbook
+from children import fresh_interpreter
+from hypothesis import given
 from pydantic import ValidationError
 from strategies import HOSTILE, playbooks, texts
 
@@ -132,7 +133,6 @@ def test_a_bullet_is_found_by_its_id() -> None:
 # the stored form
 
 
-@settings(deadline=None)
 @given(playbooks())
 def test_the_stored_form_is_json_and_reads_back_as_the_same_playbook(book: Playbook) -> None:
     text = json.dumps(book.model_dump(mode="json"))

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from real_data import PLAYBOOKS, needs
 
 from combee_core.cli import main
 
-ACE = Path(__file__).parents[2] / "shared" / "playbooks" / "ace_appworld_offline.txt"
+APPWORLD = PLAYBOOKS / "ace_appworld_offline.txt"
 TEXT = """## FORMULAS & CALCULATIONS
 [calc-00071] helpful=16 harmful=5 :: For ROE answer in percent: 20, not 0.2.
 
@@ -101,18 +102,18 @@ def test_what_is_not_there_is_named_with_exit_2(
 def test_a_bad_line_is_refused_with_its_number(store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "bad.txt").write_text("## OTHERS\n[misc-1] helpful=1 harmful=0 :: fine\nstray words\n")
     capsys.readouterr()
-    assert main(["playbook", "import", str(tmp_path / "bad.txt"), "--playbook", "other", "--store", store]) == 1
+    assert main(["playbook", "import", str(tmp_path / "bad.txt"), "--playbook", "other", "--store", store]) == 2
     assert "bad.txt: line 3" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not ACE.exists(), reason="the real ACE playbook is not beside this checkout")
+@needs(APPWORLD)
 def test_a_real_playbook_keeps_all_its_bullets_and_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = f"file://{tmp_path}/store"
-    imported = shown(capsys, "import", str(ACE), "--playbook", "appworld", "--store", store)
+    imported = shown(capsys, "import", str(APPWORLD), "--playbook", "appworld", "--store", store)
     assert imported["imported"] == 318
     sections = shown(capsys, "show", "appworld", "--store", store)["sections"]
     ids = [bullet["id"] for section in sections for bullet in section["bullets"]]
-    lines = [line for line in ACE.read_text().splitlines() if line.startswith("[")]
+    lines = [line for line in APPWORLD.read_text().splitlines() if line.startswith("[")]
     assert ids == [line[1 : line.index("]")] for line in lines]
     capsys.readouterr()
     assert main(["playbook", "render", "appworld", "--no-counters", "--store", store]) == 0

@@ -9,7 +9,9 @@ from datetime import date
 from typing import Any
 
 import pytest
-from makers import ACE, EMPTY, KEY, add, change, memory, plan, receipt, request, states, vote
+from asking import memory
+from builders import ACE, EMPTY, add, change, vote
+from run_records import KEY, plan, receipt, request, states
 
 from combee_core.config import Source
 from combee_core.errors import StoreError, UsageError

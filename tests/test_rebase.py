@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from builders import ACE, EMPTY, add, change, vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from makers import ACE, EMPTY, add, change, insight, states, vote
+from lessons import insight
+from run_records import states
 
 from combee_core.playbook import Playbook
 from combee_core.ports import Applied
@@ -51,7 +53,7 @@ def batches(draw: st.DrawFn) -> list[Update]:
 
 
 @given(batches())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 def test_on_the_base_it_was_made_for_a_run_comes_out_exactly_as_it_was(made: list[Update]) -> None:
     recorded = states(*made, base=START, version=2)
     again = on(START, recorded, START)
@@ -60,7 +62,7 @@ def test_on_the_base_it_was_made_for_a_run_comes_out_exactly_as_it_was(made: lis
 
 
 @given(batches(), st.lists(st.integers(40, 60), max_size=4), st.sets(st.integers(0, 3)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 def test_on_another_base_nothing_of_either_side_is_lost(
     made: list[Update], theirs: list[int], touched: set[int]
 ) -> None:

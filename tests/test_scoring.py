@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_data import DATASETS, needs
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.errors import UsageError
 from combee_core.samples import read_samples
-from combee_core.scoring import SCORERS, exact, formula, number
+from combee_core.scoring import SCORERS, exact, formula, number, withheld
 from combee_core.types import Sample
 
-DATASETS = Path(__file__).parents[2] / "shared/datasets"
 FORMULA = DATASETS / "formula_train_subset_500.jsonl"
 FINER = DATASETS / "finer_val_batched_500_samples.jsonl"
 
@@ -133,7 +132,7 @@ def test_number_is_never_stricter_than_formula(left, right):
 
 def test_samples_are_read_in_order_and_named_after_their_context():
     first, second = read_samples(rows({"context": "a", "target": "1"}, {"context": "b", "target": 2.5}), "f")
-    assert (first.id, first.target) == (f"sample-{sha256('a')[:12]}", "1")
+    assert (first.id, first.target) == (f"sample-{content_hash('a')[:12]}", "1")
     assert (second.context, second.target) == ("b", "2.5")
 
 
@@ -175,9 +174,8 @@ def test_no_sample_is_no_error():
     assert read_samples(b"", "s") == ()
 
 
+@needs(FORMULA)
 def test_the_real_formula_samples_are_read_and_judged():
-    if not FORMULA.exists():
-        pytest.skip(f"no data set at {FORMULA}")
     samples = read_samples(FORMULA.read_bytes(), "formula")
     assert len(samples) == len({s.id for s in samples}) == 500
     assert {formula(s, s.target or "").score for s in samples} == {1.0}
@@ -186,7 +184,14 @@ def test_the_real_formula_samples_are_read_and_judged():
     assert all(math.isfinite(float(s.target or "nan")) for s in samples)
 
 
+@needs(FINER)
 def test_the_repeated_real_sample_counts_once():
-    if not FINER.exists():
-        pytest.skip(f"no data set at {FINER}")
     assert len(read_samples(FINER.read_bytes(), "finer")) == 499
+
+
+@pytest.mark.parametrize("answer", ["20", "SECRET", ""])
+def test_without_ground_truth_the_reward_is_all_that_is_told(answer: str) -> None:
+    outcome = withheld(SCORERS["exact"])(Sample(id="s", context="?", target="SECRET"), answer)
+    assert outcome.score == float(answer == "SECRET")
+    assert outcome.feedback == f"reward {outcome.score:g}"
+    assert outcome.source == "reward"

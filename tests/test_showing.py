@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import date
 
 import pytest
-from makers import ACE, EMPTY, add, change, memory, plan, request, states, vote
+from asking import memory
+from builders import ACE, EMPTY, add, change, vote
+from run_records import plan, request, states
 
 from combee_core.config import Source
 from combee_core.diff import diff

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.errors import UsageError
-from combee_core.shuffle import Mode, batch_seed, deal, group_count, group_sizes, shuffle, together
+from combee_core.shuffle import batch_seed, copies_met, deal, group_count, group_sizes, shuffle
+from combee_core.types import ShuffleMode
 
-MODES: list[Mode] = ["paper", "spread"]
+MODES: list[ShuffleMode] = ["paper", "spread"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,9 @@ def test_the_number_of_groups_is_the_root_of_the_original_number() -> None:
 
 @pytest.mark.parametrize(("n", "groups"), [(0, 0), (1, 1), (2, 1), (3, 1), (4, 2), (5, 2), (8, 2)])
 @pytest.mark.parametrize("mode", MODES)
-def test_at_the_edge_every_group_has_entries_and_sizes_differ_by_at_most_one(n: int, groups: int, mode: Mode) -> None:
+def test_at_the_edge_every_group_has_entries_and_sizes_differ_by_at_most_one(
+    n: int, groups: int, mode: ShuffleMode
+) -> None:
     for copies in 1, 2, 3:
         dealt = deal(range(n), copies, seed=1, mode=mode)
         assert len(dealt) == groups
@@ -74,7 +77,7 @@ def test_the_paper_mode_is_the_reference_shuffle() -> None:
 
 
 @given(st.integers(0, 120), st.integers(1, 4), st.integers(0, 10_000), st.sampled_from(MODES))
-def test_every_entry_is_dealt_as_often_as_it_has_copies(n: int, copies: int, seed: int, mode: Mode) -> None:
+def test_every_entry_is_dealt_as_often_as_it_has_copies(n: int, copies: int, seed: int, mode: ShuffleMode) -> None:
     dealt = deal(range(n), copies, seed, mode)
     assert tuple(map(len, dealt)) == group_sizes(n, copies)
     times = Counter(entry for its in dealt for entry in its)
@@ -117,7 +120,7 @@ def test_each_batch_has_a_seed_of_its_own_that_is_the_same_everywhere() -> None:
 
 
 @given(st.permutations(range(12)), st.sampled_from(MODES))
-def test_the_order_in_which_reflections_arrive_never_matters(order: list[int], mode: Mode) -> None:
+def test_the_order_in_which_reflections_arrive_never_matters(order: list[int], mode: ShuffleMode) -> None:
     entries = [reflection(f"t{n:02d}", f"insight {n}") for n in range(12)]
     assert shuffle([entries[n] for n in order], 2, 7, mode) == shuffle(entries, 2, 7, mode)
 
@@ -139,13 +142,13 @@ def test_one_reflection_with_two_copies_is_one_group_that_shows_it_once() -> Non
 
 def test_the_share_of_copies_that_meet_is_reported() -> None:
     a, b, c = (reflection(name) for name in "abc")
-    assert together([]) == 0
-    assert together([group(a, b), group(a, b)]) == 0
-    assert together([group(a, a, b), group(b, c, c)]) == pytest.approx(2 / 3)
+    assert copies_met([]) == 0
+    assert copies_met([group(a, b), group(a, b)]) == 0
+    assert copies_met([group(a, a, b), group(b, c, c)]) == pytest.approx(2 / 3)
 
 
 def test_in_paper_mode_about_a_sixth_of_the_copies_meet_at_forty() -> None:
     entries = [reflection(f"t{n:02d}") for n in range(40)]
-    shares = [together(shuffle(entries, 2, seed)) for seed in range(300)]
+    shares = [copies_met(shuffle(entries, 2, seed)) for seed in range(300)]
     assert sum(shares) / 300 == pytest.approx(0.157, abs=0.015)
-    assert {together(shuffle(entries, 2, seed, "spread")) for seed in range(20)} == {0}
+    assert {copies_met(shuffle(entries, 2, seed, "spread")) for seed in range(20)} == {0}

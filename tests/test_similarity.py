@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.similarity import SAME, closeness, profile, similarity
@@ -11,7 +11,6 @@ from combee_core.similarity import SAME, closeness, profile, similarity
 TEXTS = st.text(max_size=60)
 
 
-@settings(deadline=None)
 @given(TEXTS, TEXTS)
 def test_similarity_is_a_symmetric_share(a: str, b: str) -> None:
     value = similarity(a, b)
@@ -19,7 +18,6 @@ def test_similarity_is_a_symmetric_share(a: str, b: str) -> None:
     assert value == pytest.approx(similarity(b, a))
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_a_text_is_entirely_like_itself_in_any_case(text: str) -> None:
     assert similarity(text, text) == 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.calls import Message
@@ -158,7 +158,6 @@ def test_a_malformed_answer_is_no_json_and_holds_no_operation() -> None:
         json.loads(content)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(["", "500", "429", "timeout", "drop"]))
 def test_other_faults_leave_the_answer_as_it_is(kind: str) -> None:
     assert spoil(kind, TEXT) == Choice(TEXT)

@@ -6,21 +6,13 @@ import asyncio
 import json
 
 import pytest
-from simulated_calls import (
-    ACE,
-    EMPTY,
-    WORLD,
-    ask,
-    book,
-    curated,
-    failed,
-    rule_reflections,
-)
+from simulated_calls import ACE, EMPTY, WORLD, ask, book, curated, failed, rule_reflections
 
+from combee_core.base import estimate
 from combee_core.calls import Message, Request
 from combee_core.errors import UsageError
 from combee_core.simulation.day import day
-from combee_core.simulation.model import SimulatedModel, tokens
+from combee_core.simulation.model import SimulatedModel
 from combee_core.simulation.platitudes import platitude
 from combee_core.simulation.responder import respond
 from combee_core.simulation.specifics import puzzle_in, stated_in
@@ -109,7 +101,7 @@ def test_the_model_answers_behind_the_port_without_cost() -> None:
     assert said.text is not None
     assert json.loads(said.text) == respond(prompt.messages, 4)
     assert (model.name, said.model, said.finish) == ("simulated/overload", "simulated/overload", "stop")
-    assert said.usage.input_tokens == tokens(prompt.text) == -(-len(prompt.text.encode()) // 4)
+    assert said.usage.input_tokens == estimate(prompt.text) == -(-len(prompt.text.encode()) // 4)
     assert (said.usage.cost, said.usage.cached_tokens) == (0.0, None)
 
 

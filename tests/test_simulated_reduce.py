@@ -7,30 +7,14 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulated_calls import (
-    ACE,
-    EMPTY,
-    WORLD,
-    add,
-    book,
-    curated,
-    merge,
-    reflection,
-    rule_reflections,
-    rules_of,
-    update,
-)
+from simulated_calls import ACE, EMPTY, WORLD, add, book, curated, merge, reflection, rule_reflections, rules_of, update
 
 from combee_core.playbook import Playbook, Section
 from combee_core.simulation.overload import FINER, entries, merged
 from combee_core.simulation.platitudes import is_platitude, platitude
 from combee_core.simulation.responder import respond
 from combee_core.simulation.specifics import Specific
-from combee_core.types import (
-    Group,
-    Operation,
-    OperationKind,
-)
+from combee_core.types import Group, Operation, OperationKind
 
 
 def test_wordings_of_one_rule_are_one_specific_and_all_their_entries_are_named() -> None:
@@ -41,7 +25,7 @@ def test_wordings_of_one_rule_are_one_specific_and_all_their_entries_are_named()
     assert "FORMULAS" in operations[0]["section"]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 3), st.integers(0, 1_000))
 def test_a_call_writes_no_more_than_its_curve_allows_and_the_rest_is_one_platitude(
     m: int, per_rule: int, seed: int
@@ -146,7 +130,7 @@ def test_the_same_rule_in_other_words_is_joined_and_all_numbers_are_named() -> N
     assert len(merge(proposals, seed=0)["operations"]) <= 2
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(1, 100), st.integers(0, 1_000))
 def test_a_merge_writes_its_share_of_distinct_operations_and_accounts_for_each(u: int, seed: int) -> None:
     proposals = [add(WORLD.rule(index).wording(way), index) for way in (0, 1) for index in range(u)]

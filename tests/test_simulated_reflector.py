@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-from simulated_calls import (
-    ACE,
-    EMPTY,
-    WORLD,
-    ask,
-    book,
-    failed,
-    foreign,
-    insight_of,
-)
+from real_data import AIRLINE, needs
+from simulated_calls import ACE, EMPTY, WORLD, ask, book, failed, foreign, insight_of
 
 from combee_core.simulation.platitudes import platitude
 from combee_core.simulation.specifics import stated_in
-from combee_core.types import (
-    Outcome,
-    Step,
-    ToolCall,
-)
-
-SHARED = Path(__file__).parents[2] / "shared"
+from combee_core.types import Outcome, Step, ToolCall
 
 
 def test_a_failure_yields_the_rule_that_its_feedback_states() -> None:
@@ -167,11 +152,9 @@ def test_headings_inside_the_problem_do_not_deceive_the_reflector() -> None:
     assert stated_in(insight_of(run))[0].specific == WORLD.rule_of(task)
 
 
+@needs(AIRLINE)
 def test_real_agent_runs_give_at_most_one_insight_each_and_none_when_they_were_right() -> None:
-    path = SHARED / "traces/tau_bench/gpt-4o-airline-even-tasks.json"
-    if not path.exists():
-        pytest.skip("the real traces are not in this checkout")
-    for run in json.loads(path.read_text())[:40]:
+    for run in json.loads(AIRLINE.read_text())[:40]:
         results = [m for m in run["traj"] if m["role"] == "tool"]
         steps = [Step(role="tool", name=m["name"], text=m["content"]) for m in results]
         learned = insight_of(foreign(*steps, score=run["reward"]))

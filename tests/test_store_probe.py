@@ -99,7 +99,7 @@ def careless_server() -> Iterator[tuple[str, dict[str, bytes]]]:
     handler = type("Handler", (CarelessServer,), {"objects": objects})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", objects

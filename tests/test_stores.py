@@ -2,40 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import TypeVar
 
 import pytest
+from racing import blob
 
 from combee_core.adapters.stores import open_store
 from combee_core.errors import RunHeld, UsageError
-from combee_core.ports import Blob, Store
-
-T = TypeVar("T")
-
-WRITERS = 8
-
-
-def at_once(act: Callable[[int], T], count: int = WRITERS) -> list[T]:
-    """The results of `count` threads that start together."""
-    gate = threading.Barrier(count)
-
-    def run(number: int) -> T:
-        gate.wait(60)
-        return act(number)
-
-    with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(run, range(count)))
-
-
-def blob(store: Store, key: str) -> Blob:
-    found = store.read(key)
-    assert found is not None
-    return found
+from combee_core.ports import Store
 
 
 def test_a_missing_key_reads_as_none(store: Store) -> None:
@@ -119,6 +93,7 @@ def test_a_deleted_key_is_absent_and_can_be_created_again(store: Store) -> None:
 def test_deleting_what_is_absent_is_fine(store: Store) -> None:
     store.delete("nothing")
     store.delete("no/such/folder/nothing")
+    assert store.list("") == []
 
 
 def test_a_list_is_sorted_and_holds_whole_keys_of_the_prefix_only(store: Store) -> None:
@@ -187,54 +162,6 @@ def test_a_prefix_that_leaves_the_store_is_refused(store: Store, prefix: str) ->
         store.list(prefix)
 
 
-def test_of_many_creators_with_different_bytes_one_succeeds(store: Store) -> None:
-    won = at_once(lambda number: store.create("race", f"writer {number}".encode()))
-    assert won.count(True) == 1
-    assert blob(store, "race").data == f"writer {won.index(True)}".encode()
-
-
-def test_many_creators_with_equal_bytes_all_succeed(store: Store) -> None:
-    assert all(at_once(lambda number: store.create("race", b"the same answer")))
-
-
-def count_up(store: Store, writer: int, rounds: int) -> None:
-    """Add 1 to the counter, `rounds` times. Bodies name their writer, or equal ones would pass for own."""
-    for number in range(rounds):
-        while True:
-            held = blob(store, "counter")
-            value = int(held.data.split()[0]) + 1
-            if store.replace("counter", f"{value} {writer} {number}".encode(), held.tag):
-                break
-
-
-def test_a_counter_loses_no_update(store: Store) -> None:
-    writers, rounds = (3, 4) if store.uri.startswith("s3:") else (WRITERS, 15)
-    store.create("counter", b"0")
-    at_once(lambda writer: count_up(store, writer, rounds), writers)
-    assert int(blob(store, "counter").data.split()[0]) == writers * rounds
-
-
-def test_a_reader_never_sees_half_an_object(store: Store) -> None:
-    bodies = {letter * 300_000 for letter in (b"a", b"b")}
-    store.create("k", b"a" * 300_000)
-    done = threading.Event()
-
-    def write() -> None:
-        for letter in (b"b", b"a") * 8:
-            store.replace("k", letter * 300_000, blob(store, "k").tag)
-        done.set()
-
-    def read() -> set[bytes]:
-        seen = {blob(store, "k").data}
-        while not done.is_set():
-            seen.add(blob(store, "k").data)
-        return seen
-
-    seen = at_once(lambda number: read() if number else write(), 2)[1]
-    assert seen is not None
-    assert seen <= bodies
-
-
 def test_the_same_uri_opens_the_same_content(store: Store) -> None:
     store.create("k", b"x")
     again = open_store(store.uri)
@@ -276,37 +203,3 @@ def test_a_lease_is_free_after_an_error_inside(store: Store) -> None:
         raise ValueError("inside")
     with store.lease("owner", "two"):
         pass
-
-
-def test_of_many_who_want_a_lease_one_has_it(store: Store) -> None:
-    losers = threading.Semaphore(0)
-
-    def want(number: int) -> bool:
-        try:
-            with store.lease("owner", f"holder {number}"):
-                for _ in range(WRITERS - 1):
-                    assert losers.acquire(timeout=60)
-                return True
-        except RunHeld:
-            losers.release()
-            return False
-
-    assert at_once(want).count(True) == 1
-
-
-def test_a_lease_that_goes_from_hand_to_hand_is_never_in_two(store: Store) -> None:
-    writers, rounds = (3, 5) if store.uri.startswith("s3:") else (WRITERS, 60)
-    inside: list[int] = []
-    crowded: list[list[int]] = []
-
-    def come_and_go(number: int) -> None:
-        for _ in range(rounds):
-            with suppress(RunHeld), store.lease("owner", f"holder {number}"):
-                inside.append(number)
-                time.sleep(0)
-                crowded.extend([list(inside)] if len(inside) > 1 else [])
-                inside.remove(number)
-
-    at_once(come_and_go, writers)
-    assert crowded == []
-    assert store.list("") == []

@@ -7,16 +7,16 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from builders import ACE, EMPTY, add, change, vote
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from makers import ACE, EMPTY, KEY, add, change, learned, states, vote
+from markdown_it import MarkdownIt
+from run_records import KEY, learned, states
 
 from combee_core.diff import diff
 from combee_core.records import Amounts, RunResult, State, TraceFate
 from combee_core.summary import accounting, cell, spent, table, unlearned, what_changed
 from combee_core.types import Accounting, Operation, OperationFate, OperationKind, SetAside, Update
-
-markdown_it = pytest.importorskip("markdown_it", reason="the Markdown parser that comes with rich")
 
 HOSTILE = [
     "a | b",
@@ -50,7 +50,7 @@ def result(**changes: Any) -> RunResult:
 
 def rendered(markdown: str) -> list[list[str]]:
     """The cells of every table row, as a Markdown parser reads them, and proof that there is nothing active."""
-    parser = markdown_it.MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
+    parser = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
     rows: list[list[str]] = []
     for token in parser.parse(markdown):
         if token.type == "tr_open":
@@ -68,7 +68,7 @@ def rendered(markdown: str) -> list[list[str]]:
 def items(markdown: str) -> list[str]:
     """The list items as a Markdown parser reads them, each on one line; the same proof as for tables."""
     rendered(markdown)
-    tokens = markdown_it.MarkdownIt("commonmark", {"html": True}).parse(markdown)
+    tokens = MarkdownIt("commonmark", {"html": True}).parse(markdown)
     found = []
     for before, token in pairwise(tokens):
         if before.type == "paragraph_open" and before.level >= 2:
@@ -94,7 +94,7 @@ TEXTS = st.text(st.sampled_from("ab |\\`*_[]()<>&#~!$:/-\n\r\t\u2028x1"), max_si
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_text_breaks_a_table(texts: list[tuple[str, str]]) -> None:
     rows = rendered(table(("a", "b", "c"), [(*pair, "end") for pair in texts]))
     assert len(rows) == len(texts) + 1
@@ -142,6 +142,12 @@ def test_rewritten_counted_and_removed_bullets_are_listed() -> None:
     text = what_changed(result(), diff(start, after), [])
     assert items(text) == [f"{one.id} one, better", "before: one", "from t1, t4", f"{three.id} three"]
     assert [two.id, "0 → 1", "0 → 0", "1 → 1"] in rendered(text)
+
+
+def test_copies_that_met_in_one_group_are_told_on_average_and_only_where_some_did() -> None:
+    batches = [State(number=n, state={}, copies_met=share) for n, share in enumerate((0.1, 0.2), start=1)]
+    assert "15% of a batch's reflections lay twice in one group." in what_changed(result(), diff(EMPTY, EMPTY), batches)
+    assert "lay twice" not in what_changed(result(), diff(EMPTY, EMPTY), [State(number=1, state={})])
 
 
 def test_a_run_that_changed_nothing_says_so() -> None:

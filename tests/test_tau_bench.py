@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from real_data import AIRLINE, needs
 from trace_samples import POLICY, SEAT, ask, call, file, say, tau_file, tau_run
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.ports import ReadOptions
 from combee_core.traces.tau_bench import READER
 from combee_core.types import TraceFile, Trajectory, Unread
 
-REAL = Path(__file__).parents[2] / "shared/traces/tau_bench/gpt-4o-airline-even-tasks.json"
 BLIND = ReadOptions(ground_truth=False)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -45,7 +44,7 @@ def test_policy_task_and_steps_are_kept_apart():
 def test_the_id_holds_task_trial_and_the_hash_of_the_conversation():
     given = tau_run([say("hello")], task_id=12, trial=3)
     (run,) = read(tau_file([given]))
-    assert run.trace_id == f"tau-12.3-{sha256(given['traj'])[:8]}"
+    assert run.trace_id == f"tau-12.3-{content_hash(given['traj'])[:8]}"
     (other,) = read(tau_file([tau_run([say("hello!")], task_id=12, trial=3)]))
     assert other.trace_id != run.trace_id
 
@@ -156,11 +155,10 @@ def test_no_entry_of_any_shape_raises(value):
 
 @pytest.fixture(scope="module")
 def real() -> TraceFile:
-    if not REAL.exists():
-        pytest.skip(f"no real runs at {REAL}")
-    return file(REAL.read_bytes(), "real.json")
+    return file(AIRLINE.read_bytes(), "real.json")
 
 
+@needs(AIRLINE)
 def test_every_wrong_real_run_has_a_specific_sentence_and_every_right_one_agrees(real):
     runs = read(real)
     assert Counter(run.outcome.score for run in runs) == {1.0: 49, 0.0: 51}
@@ -174,11 +172,13 @@ def test_every_wrong_real_run_has_a_specific_sentence_and_every_right_one_agrees
     assert not [sentence for sentence in wrong if sentence.endswith("yet reward 0")]
 
 
+@needs(AIRLINE)
 def test_the_two_real_runs_without_reward_detail_are_labelled(real):
     labels = Counter(run.outcome.label for run in read(real))
     assert labels == {"right": 49, "wrong": 49, "no reward detail": 2}
 
 
+@needs(AIRLINE)
 def test_real_runs_without_ground_truth_name_no_expected_value(real):
     assert {run.outcome.feedback for run in read(real, BLIND)} == {"reward 0", "reward 1"}
 

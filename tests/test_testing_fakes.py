@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from makers import prompt, run
+from asking import prompt, run
 
 from combee_core.calls import Completion, Request, Usage
 from combee_core.errors import ModelBusy, ModelFault, ModelRefused

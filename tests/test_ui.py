@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import urllib.request
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from command import Combee
+from missing import missing
 
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
@@ -35,9 +35,7 @@ QUIET = (
 def open_page(address: str, folder: Path) -> str:
     """The page's text after its scripts have run."""
     if BROWSER is None:
-        if os.environ.get("COMBEE_NOTHING_MISSING"):
-            pytest.fail("Chromium is missing: apt-get install chromium")
-        pytest.skip("needs Chromium: apt-get install chromium")
+        missing("Chromium: apt-get install chromium")
     command = [BROWSER, *QUIET, f"--user-data-dir={folder / 'profile'}", "--dump-dom", address]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
 

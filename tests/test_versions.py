@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from makers import memory
+from asking import memory
 
 from combee_core.errors import StoreError, UsageError
 from combee_core.ports import Store
@@ -170,3 +170,25 @@ def test_a_name_that_could_leave_its_folder_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", ["p", "desk-2026.03", "A_b", "0"])
 def test_plain_names_are_fine(name: str) -> None:
     assert Versions(memory(), name).latest() is None
+
+
+def test_an_attempt_is_repeated_on_the_new_latest_until_it_wins() -> None:
+    versions = published(memory(), 1)
+    seen: list[int] = []
+
+    def attempt(latest: Version | None) -> Version | None:
+        number = latest.version if latest else 0
+        seen.append(number)
+        if len(seen) < 3:
+            assert versions.publish(draft(number + 1, text="another writer"))
+        return versions.publish(draft(number + 1, text="ours"))
+
+    assert versions.advance(attempt).version == 4
+    assert seen == [1, 2, 3]
+    assert versions.advance(lambda latest: (latest, "as it is")) == (versions.latest(), "as it is")
+
+
+def test_an_attempt_that_never_wins_ends_in_an_error_that_names_the_pointer() -> None:
+    versions = published(memory(), 1)
+    with pytest.raises(StoreError, match=r"playbooks/p/latest.json moved 20 times in a row; run again"):
+        versions.advance(lambda _: None)

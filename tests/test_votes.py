@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builders import numbered, reflection, vote
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from strategies import reflections, votes_on
 
@@ -48,7 +48,6 @@ def test_of_two_verdicts_of_one_trace_the_harmful_one_counts_in_either_order() -
         assert votes([Reflection(trace_id="t1", tags=tuple(tags))]) == (vote("calc-00001", tag="harmful"),)
 
 
-@settings(deadline=None)
 @given(st.data(), st.lists(reflections(IDS), max_size=8))
 def test_any_order_and_any_copies_of_the_reflections_give_the_same_counters(
     data: st.DataObject, given_reflections: list[Reflection]
@@ -58,14 +57,12 @@ def test_any_order_and_any_copies_of_the_reflections_give_the_same_counters(
     assert counters(votes(mixed)) == counters(votes(given_reflections))
 
 
-@settings(deadline=None)
 @given(st.data(), votes_on(IDS))
 def test_any_order_of_the_votes_gives_the_same_playbook(data: st.DataObject, cast: list[Vote]) -> None:
     mixed = data.draw(st.permutations(cast))
     assert apply(BOOK, Update(votes=tuple(mixed)), 1) == apply(BOOK, Update(votes=tuple(cast)), 1)
 
 
-@settings(deadline=None)
 @given(votes_on(IDS))
 def test_counters_add_up_to_the_traces_that_judged_the_bullet(cast: list[Vote]) -> None:
     judges = [{one.trace_id for one in cast if one.bullet_id == bullet_id} for bullet_id in IDS]

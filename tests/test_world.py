@@ -227,7 +227,7 @@ def test_a_day_without_traces_is_empty() -> None:
     assert day_jsonl(WORLD, 0, 6, date(2026, 3, 8)) == b""
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, CAPACITY - 1), st.integers(0, 2), st.text(max_size=40), st.text(max_size=40))
 def test_a_rule_is_found_between_any_other_words(position: int, way: int, before: str, after: str) -> None:
     rule = Specific(topic(position), "fee", "12.5")

@@ -16,6 +16,7 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any
 
+from combee_core.base import clip
 from combee_core.errors import (
     CombeeError,
     ModelBusy,
@@ -236,8 +237,8 @@ def _why_stop(fault: Fault, callee: Callee) -> str:
 def _told(fault: Fault) -> str:
     """Class, status and words of the provider, in one line and without keys."""
     words = " ".join(_SECRET.sub("…", _message(fault.body)).split())
-    shown = words if len(words) <= 300 else words[:300] + "…"
-    return " ".join(part for part in (fault.names[0] if fault.names else "", _shown(fault.status), shown) if part)
+    parts = (fault.names[0] if fault.names else "", _shown(fault.status), clip(words, 300))
+    return " ".join(filter(None, parts))
 
 
 def _shown(status: int | None) -> str:

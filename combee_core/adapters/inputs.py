@@ -12,7 +12,7 @@ from combee_core.ingest import ingest
 from combee_core.ports import ReadOptions, Scorer
 from combee_core.records import Item
 from combee_core.samples import read_samples
-from combee_core.scoring import SCORERS
+from combee_core.scoring import SCORERS, withheld
 from combee_core.simulation.world import World
 from combee_core.traces import readers
 from combee_core.types import Sample, TraceFile, Trajectory, Unread
@@ -57,10 +57,10 @@ def load_input(source: Source) -> Input:
 
 
 def scorer_of(source: Source) -> Scorer:
-    """The judge of the source's samples."""
-    if any(uri.startswith(WORLD) for uri in source.uris):
-        return _world(source.uris[0]).score
-    return SCORERS[source.scorer]
+    """The judge of the source's samples; without ground truth it gives the score and nothing else."""
+    in_world = any(uri.startswith(WORLD) for uri in source.uris)
+    scorer = _world(source.uris[0]).score if in_world else SCORERS[source.scorer]
+    return scorer if source.ground_truth else withheld(scorer)
 
 
 def _samples(uri: str) -> tuple[Sample, ...]:

@@ -26,6 +26,7 @@ from combee_core.adapters.litellm_wire import (
     route_of,
 )
 from combee_core.adapters.load_litellm import load_litellm, model_info
+from combee_core.adapters.tokens import count_tokens
 from combee_core.calls import Completion, Message, Prompt, Request
 from combee_core.errors import ModelBusy, ModelError, ModelFault, ModelUnusable
 
@@ -66,6 +67,10 @@ class LitellmModel:
         except ModelUnusable:
             return None
         return info.get("max_input_tokens")
+
+    def count(self, text: str) -> int:
+        """Tokens by litellm's counter where it knows the model, else an estimate."""
+        return count_tokens(text, self._model)
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raises a leaf of `ModelError`. `request.timeout` is in seconds, for the whole answer."""

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from combee_core.adapters.classify import Callee
 from combee_core.adapters.load_litellm import model_info
+from combee_core.base import is_simulated, whole
 from combee_core.calls import Completion, Message, Prompt, Request, Usage
 from combee_core.errors import ModelUnusable
 
@@ -88,8 +89,8 @@ def _response_format(route: Route, prompt: Prompt) -> dict[str, Any] | None:
 
 
 def as_sent(message: Message) -> dict[str, str]:
-    """A message as it is sent; a lone surrogate, which UTF-8 does not have, becomes a question mark."""
-    return {"role": message.role, "content": message.content.encode("utf-8", "replace").decode()}
+    """A message as it is sent; halves of characters, which UTF-8 does not have, are joined or replaced."""
+    return {"role": message.role, "content": whole(message.content)}
 
 
 def completion_of(litellm: Any, response: Any, model: str) -> Completion:
@@ -122,7 +123,7 @@ def _usage(litellm: Any, response: Any, model: str) -> Usage:
 
 
 def _cost(litellm: Any, response: Any, model: str) -> float | None:
-    if (response.model or "").startswith("simulated/"):
+    if is_simulated(response.model or ""):
         return 0.0
     try:
         return float(litellm.completion_cost(completion_response=response, model=model)) or None

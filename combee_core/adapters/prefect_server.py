@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 import signal
 import socket
@@ -13,10 +11,11 @@ import time
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
+from combee_core.adapters.atomic import locked, move, naming, written
+from combee_core.adapters.processes import Process, is_gone, process_of
 from combee_core.base import Noun
 from combee_core.errors import CombeeError
 
@@ -24,10 +23,17 @@ START_SECONDS = 120.0
 
 
 class ServerFile(Noun):
-    """`server.json`: the server that this home has started."""
+    """`server.json`: the server that this home has started, known as a process so that a used-again pid is not it."""
 
+    host: str
     pid: int
+    started: str
     port: int
+
+    @property
+    def is_gone(self) -> bool:
+        """True where it is certain that the process has ended."""
+        return is_gone(Process(self.host, self.pid, self.started))
 
     @property
     def api(self) -> str:
@@ -61,11 +67,8 @@ def configured_api(environ: Mapping[str, str] = os.environ) -> str | None:
 
 def running(folder: Path) -> ServerFile | None:
     """The live server of this home, if it answers."""
-    try:
-        server = ServerFile.model_validate_json((folder / "server.json").read_bytes())
-    except (OSError, ValueError):
-        return None
-    return server if _is_prefect(server.pid, server.port) and healthy(server.api) else None
+    server = _recorded(folder)
+    return server if server and not server.is_gone and healthy(server.api) else None
 
 
 def up(folder: Path) -> ServerFile:
@@ -73,67 +76,60 @@ def up(folder: Path) -> ServerFile:
 
     Raises `CombeeError` with the log's path if it does not answer in time.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
-        found = running(folder)
-        if found:
-            return found
-        port = _port(folder)
-        log = folder / "server.log"
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "prefect",
-                    "server",
-                    "start",
-                    "--host",
-                    "127.0.0.1",
-                    "--port",
-                    str(port),
-                ],
-                start_new_session=True,
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env=_environment(folder, port),
-            )
-        server = ServerFile(pid=process.pid, port=port)
-        _wait(process, server, log)
-        temporary = folder / "server.json.new"
-        temporary.write_text(server.model_dump_json())
-        temporary.replace(folder / "server.json")
-        return server
+    with naming(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder):
+            return running(folder) or _start(folder)
+
+
+def _start(folder: Path) -> ServerFile:
+    port, log = _port(folder), folder / "server.log"
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
+    with log.open("ab") as out:
+        process = subprocess.Popen(
+            command,
+            start_new_session=True,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=_environment(folder, port),
+        )
+    server = ServerFile(**process_of(process.pid)._asdict(), port=port)
+    _wait(process, server, log)
+    with written(folder, server.model_dump_json().encode()) as temporary:
+        move(temporary, folder / "server.json")
+    return server
 
 
 def down(folder: Path, patience: float = 20.0) -> ServerFile | None:
-    """Stop the server of this home; the one that was stopped, None if none was running."""
+    """Stop the server of this home; the one that was stopped, None if none was running.
+
+    Raises `CombeeError` with its pid if it does not end within `patience` seconds.
+    """
     server = running(folder)
     if server is None:
         return None
     os.kill(server.pid, signal.SIGTERM)
     deadline = time.monotonic() + patience
-    while _is_prefect(server.pid, server.port) and time.monotonic() < deadline:
+    while not server.is_gone:
+        if time.monotonic() > deadline:
+            raise CombeeError(f"the Prefect server does not stop; end process {server.pid} by hand")
         time.sleep(0.1)
     return server
 
 
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    with (folder / "server.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+def _recorded(folder: Path) -> ServerFile | None:
+    try:
+        return ServerFile.model_validate_json((folder / "server.json").read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _port(folder: Path) -> int:
     """The port of the last server if it is free, so that old links go on working; else any free one."""
-    try:
-        wanted = int(json.loads((folder / "server.json").read_text())["port"])
-    except (OSError, ValueError, KeyError):
-        wanted = 0
-    for port in (wanted, 0):
+    last = _recorded(folder)
+    for port in (last.port if last else 0, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -175,22 +171,3 @@ def healthy(api: str) -> bool:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False
-
-
-def _is_prefect(pid: int, port: int) -> bool:
-    """Whether that process is a Prefect server on that port; a recycled pid is not."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except FileNotFoundError:
-        return _alive(pid) if not Path("/proc/self").exists() else False
-    except OSError:
-        return False
-    return b"prefect" in words and str(port).encode() in words
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True

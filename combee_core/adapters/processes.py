@@ -25,7 +25,12 @@ class Process(NamedTuple):
 
 def this_process() -> Process:
     """The process that asks."""
-    return Process(socket.gethostname(), os.getpid(), _mark(os.getpid()))
+    return process_of(os.getpid())
+
+
+def process_of(pid: int) -> Process:
+    """The process of this machine that has this number now."""
+    return Process(socket.gethostname(), pid, _mark(pid))
 
 
 def is_gone(process: Process) -> bool:

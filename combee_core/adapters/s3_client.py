@@ -6,7 +6,7 @@ The client's coroutines run on s3fs's own thread and loop, whatever loop or thre
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 import aiohttp
@@ -38,6 +38,16 @@ class S3Client:
     def get(self, name: str) -> tuple[bytes, str]:
         """Body and ETag of one answer."""
         return self._run(name, self._get(name))
+
+    def listing(self, prefix: str) -> Iterator[dict[str, Any]]:
+        """Every object whose name starts with `prefix` (Key, Size, LastModified, …), however many pages they fill."""
+        more: dict[str, str] = {}
+        while True:
+            page = self.call("list_objects_v2", prefix, Prefix=prefix, **more)
+            yield from page.get("Contents", ())
+            if not page.get("IsTruncated"):
+                return
+            more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def call(self, method: str, about: str, **arguments: Any) -> dict[str, Any]:
         """Any other request of boto3's S3 client; `about` is the object or prefix to name in errors."""

@@ -11,14 +11,15 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from combee_core.adapters.keys import check_key, check_prefix
 from combee_core.adapters.lease import heartbeat_lease
+from combee_core.adapters.s3_connect import connect
 from combee_core.adapters.s3_errors import LIMIT, Busy, Missing, Refused
-from combee_core.errors import StoreUnavailable, UsageError
+from combee_core.errors import StoreUnavailable
 from combee_core.ports import Blob
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class S3Store:
     def list(self, prefix: str) -> Sequence[str]:
         """Keys that start with `prefix`, sorted, however many pages they fill."""
         check_prefix(prefix)
-        names = (name.removeprefix(self._prefix) for name in self._names(self._prefix + prefix))
+        listing = self._client().listing(self._prefix + prefix)
+        names = (str(entry["Key"]).removeprefix(self._prefix) for entry in listing)
         return sorted(name for name in names if not name.endswith("/"))  # a console's folder mark is no object
 
     def delete(self, key: str) -> None:
@@ -109,15 +111,6 @@ class S3Store:
             return fault
         return None
 
-    def _names(self, prefix: str) -> Iterator[str]:
-        more: dict[str, str] = {}
-        while True:
-            page = self._client().call("list_objects_v2", prefix, Prefix=prefix, **more)
-            yield from (entry["Key"] for entry in page.get("Contents", ()))
-            if not page.get("IsTruncated"):
-                return
-            more = {"ContinuationToken": page["NextContinuationToken"]}
-
     def _name(self, key: str) -> str:
         return self._prefix + check_key(key)
 
@@ -125,13 +118,5 @@ class S3Store:
         """This process's client: one inherited by fork has a dead thread, so each process makes its own."""
         with self._lock:
             if os.getpid() not in self._clients:
-                self._clients[os.getpid()] = _connect(self._bucket, self._limit)
+                self._clients[os.getpid()] = connect(self._bucket, self._limit)
             return self._clients[os.getpid()]
-
-
-def _connect(bucket: str, limit: float) -> S3Client:
-    try:
-        from combee_core.adapters.s3_client import S3Client
-    except ModuleNotFoundError as error:
-        raise UsageError(f"s3://{bucket} needs {error.name}: pip install 'combee-pipeline[s3]'") from error
-    return S3Client(bucket, limit)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from combee_core.adapters.s3_connect import connect
 from combee_core.adapters.s3_errors import Missing
 from combee_core.errors import UsageError
 from combee_core.types import TraceFile, Unread
@@ -92,8 +93,8 @@ def _name(path: Path) -> str:
 def _objects(uri: str, bucket: str, prefix: str, largest: int) -> Iterator[TraceFile | Unread]:
     if not bucket:
         raise UsageError(f"{uri}: names no bucket: write {_FORMS}")
-    client = _client(bucket)
-    listed = list(_listing(client, prefix))
+    client = connect(bucket)
+    listed = [entry for entry in client.listing(prefix) if _is_below(entry["Key"], prefix)]
     if not listed:
         raise UsageError(f"{uri}: nothing there: check the bucket and the prefix")
     for entry in sorted(listed, key=lambda entry: str(entry["Key"])):
@@ -112,27 +113,9 @@ def _fetch(client: S3Client, entry: dict[str, Any], name: str, largest: int) -> 
     return _unpacked(name, data, entry["LastModified"].astimezone(UTC), largest)
 
 
-def _client(bucket: str) -> S3Client:
-    try:
-        from combee_core.adapters.s3_client import S3Client
-    except ImportError as error:
-        raise UsageError(f"s3:// needs an extra: pip install 'combee-pipeline[s3]' ({error})") from error
-    return S3Client(bucket)
-
-
-def _listing(client: S3Client, prefix: str) -> Iterator[dict[str, Any]]:
-    """The object `prefix` and all below it, page by page; empty ones that stand for folders are left out."""
-    below = f"{prefix}/" if prefix else ""
-    more: dict[str, str] = {}
-    while True:
-        page = client.call("list_objects_v2", about=prefix, Prefix=prefix, **more)
-        for entry in page.get("Contents", ()):
-            key = entry["Key"]
-            if (key == prefix or key.startswith(below)) and not key.endswith("/"):
-                yield entry
-        if not page.get("IsTruncated"):
-            return
-        more = {"ContinuationToken": page["NextContinuationToken"]}
+def _is_below(key: str, prefix: str) -> bool:
+    """True for the object `prefix` and all below it, but for the empty ones that stand for folders."""
+    return (key == prefix or key.startswith(f"{prefix}/" if prefix else "")) and not key.endswith("/")
 
 
 def _unpacked(name: str, data: bytes, modified: datetime, largest: int) -> TraceFile | Unread:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from combee_core.adapters.inputs import scorer_of
 from combee_core.adapters.stores import open_store
-from combee_core.base import Noun, sha256
+from combee_core.base import Noun, content_hash, is_simulated
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings
 from combee_core.errors import StoreError
@@ -26,6 +26,7 @@ from combee_core.versions import Versions
 T = TypeVar("T")
 
 _lock = threading.Lock()
+_clients: list[Client] = []
 
 
 class Place(Noun):
@@ -38,7 +39,7 @@ class Place(Noun):
 
 def build_model(settings: ModelSettings) -> LanguageModel:
     """The stand-in for `simulated/…`, litellm for everything else."""
-    if settings.model.startswith("simulated/") and not settings.api_base:
+    if is_simulated(settings.model) and not settings.api_base:
         from combee_core.simulation.model import SimulatedModel
 
         return SimulatedModel(settings.model)
@@ -55,19 +56,28 @@ def _loop() -> BackgroundLoop:
 @lru_cache(maxsize=8)
 def _client(store: str, settings: RunSettings) -> Client:
     learner = load_learner(settings.learner, settings.prompts)
-    return Client(
+    client = Client(
         model=build_model(settings.model),
         answers=SavedAnswers(open_store(store)),
         settings=settings.model,
         stage_version=learner.fingerprint,
         seed=settings.seed,
     )
+    _clients.append(client)
+    return client
 
 
 def client_for(store: str, settings: RunSettings) -> Client:
     """The process's one client for this store and these settings; built once, whoever asks first."""
     with _lock:
         return _client(store, settings)
+
+
+def stop_calls(reason: str) -> None:
+    """Refuse every new call of this process; calls in flight finish and are saved."""
+    with _lock:
+        for client in _clients:
+            client.stop(reason)
 
 
 def calls(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -126,11 +136,12 @@ class Workshop:
         """The learner's state that batch `number` starts from."""
         return _state_before(self.store.uri, self.run.key, number)
 
-    def task_key(self, stage: str, number: int, *what: Any) -> str:
-        """The key of a task's result: everything it depends on, and nothing that differs between processes."""
+    def task_keys(self, stage: str, number: int, items: Iterable[Any]) -> list[str]:
+        """A key for each item's result: everything it depends on, and nothing that differs between processes."""
         model = [self.client.model.name, self.settings.model.identity(), self.settings.seed]
         state = self.learner.digest(self.state_before(number))
-        return f"{stage}/{sha256(stage, self.learner.fingerprint, model, state, self.settings.copies, *what)[:40]}"
+        common = content_hash(self.learner.fingerprint, model, state)
+        return [f"{stage}/{content_hash(stage, common, item)[:40]}" for item in items]
 
 
 @lru_cache(maxsize=4)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from combee_core.errors import CombeeError, UsageError
 
+_STOPPED = "stopped; the same command goes on from what is saved"
 _COMMANDS = ("demo", "learn", "nightly", "rerun", "server", "playbook", "simulate", "doctor")
 
 
@@ -20,14 +22,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.command(args)
         return code
     except CombeeError as error:
-        print(f"combee: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
+        return _failed(args, str(error), 2 if isinstance(error, UsageError) else 1)
     except KeyboardInterrupt:
-        print("combee: stopped; the same command goes on from what is saved", file=sys.stderr)
-        return 130
+        return _failed(args, _STOPPED, 130)
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+
+
+def _failed(args: argparse.Namespace, message: str, code: int) -> int:
+    print(f"combee: {message}", file=sys.stderr)
+    if getattr(args, "json", False):
+        print(json.dumps({"error": {"stage": "start", "item": "", "message": message}}, ensure_ascii=False))
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:

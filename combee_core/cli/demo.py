@@ -65,7 +65,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _fresh_folder() -> str:
     """Empty our own folder; never one that we did not make."""
-    if FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / _MARK).exists():
+    foreign = FOLDER.is_symlink() or (FOLDER.exists() and not FOLDER.is_dir())
+    if foreign or (FOLDER.exists() and any(FOLDER.iterdir()) and not (FOLDER / _MARK).exists()):
         raise UsageError(f"{FOLDER.resolve()} was not made by the demo; move it away or run this in another folder")
     shutil.rmtree(FOLDER, ignore_errors=True)
     (FOLDER / "traces").mkdir(parents=True)

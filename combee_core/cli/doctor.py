@@ -9,7 +9,9 @@ from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from combee_core.base import is_simulated
 from combee_core.cli import options
+from combee_core.config import ModelSettings
 from combee_core.errors import CombeeError
 
 PACKAGES = ("combee-pipeline", "prefect", "litellm", "pydantic", "s3fs")
@@ -18,27 +20,30 @@ PACKAGES = ("combee-pipeline", "prefect", "litellm", "pydantic", "s3fs")
 def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("doctor", help="check model, store, server and versions")
-    options.add_run(parser)
+    options.add_store(parser)
+    options.add_model(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print one line a check; 1 if one of them failed."""
-    request = options.request_of(args)
+    model = options.model_of(args)
     checks: dict[str, Callable[[], str]] = {
-        "model": lambda: _model(request),
-        "requests": lambda: _requests(request),
-        "store": lambda: _store(request.store),
+        "model": lambda: _model(model),
+        "requests": lambda: _requests(model),
+        "store": lambda: _store(args.store),
         "server": _server,
         "flows": _flows,
         "versions": _versions,
     }
-    found = [_look(name, check) for name, check in checks.items()]
+    found = []
+    for name, check in checks.items():
+        line = _look(name, check)
+        found.append(line)
+        if not args.json:
+            print(f"{'ok  ' if line['ok'] else 'FAIL'}  {line['check']:<9} {line['says']}", flush=True)
     if args.json:
-        print(json.dumps({"ok": all(f["ok"] for f in found), "checks": found}, ensure_ascii=False))
-    else:
-        for line in found:
-            print(f"{'ok  ' if line['ok'] else 'FAIL'}  {line['check']:<9} {line['says']}")
+        print(json.dumps({"ok": all(line["ok"] for line in found), "checks": found}, ensure_ascii=False))
     return 0 if all(line["ok"] for line in found) else 1
 
 
@@ -49,22 +54,20 @@ def _look(name: str, check: Callable[[], str]) -> dict[str, Any]:
         return {"check": name, "ok": False, "says": str(error)}
 
 
-def _model(request: Any) -> str:
+def _model(settings: ModelSettings) -> str:
     from combee_core.adapters.workshop import build_model, calls
 
-    model = build_model(request.settings.model)
-    check = getattr(model, "preflight", None)
-    if check is None:
+    model = build_model(settings)
+    calls(model.preflight())
+    if is_simulated(model.name):
         return f"{model.name}: simulated, in process; name a real one with --model"
-    calls(check())
     return f"{model.name} is reachable"
 
 
-def _requests(request: Any) -> str:
-    model = request.settings.model
+def _requests(settings: ModelSettings) -> str:
     return (
-        f"at most {model.most_requests} for one prompt: "
-        f"({model.retries} retries + 1) x ({model.max_waits} waits for 429 and 529 + 1)"
+        f"at most {settings.most_requests} for one prompt: "
+        f"({settings.retries} retries + 1) x ({settings.max_waits} waits for 429 and 529 + 1)"
     )
 
 

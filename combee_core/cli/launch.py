@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib import import_module
@@ -10,10 +11,14 @@ from typing import Any
 
 import combee_core
 from combee_core.adapters import prefect_server
+from combee_core.base import is_simulated
+from combee_core.cli.show import run_lines
 from combee_core.config import RunRequest
-from combee_core.errors import UsageError
+from combee_core.days import zone
+from combee_core.errors import CombeeError, UsageError
 from combee_core.records import RunResult
 
+_LEFT_OUT = 10
 SHOWN = (
     "playbook",
     "version",
@@ -59,6 +64,8 @@ def ensure_server() -> str:
     """The API address that is configured, or that of our own server, started if need be."""
     configured = prefect_server.configured_api()
     if configured:
+        if not prefect_server.healthy(configured):
+            raise CombeeError(f"{configured} does not answer; start that server, or unset PREFECT_API_URL")
         return configured
     folder = prefect_server.home()
     if prefect_server.running(folder) is None:
@@ -86,36 +93,70 @@ def warn_if_simulated(request: RunRequest, named: str | None) -> None:
 def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> int:
     """Print a run's outcome; the exit code: 2 if wrong use was found only when the flow ran."""
     if as_json:
-        import json
-
-        shown = result.model_dump(mode="json", include={*SHOWN, *(("error",) if result.error else ())})
-        for amounts in ("tokens", "cost"):
-            if not shown[amounts]["at_least"] or shown[amounts]["total"] is None:
-                del shown[amounts]["at_least"]
-        print(json.dumps(shown, ensure_ascii=False))
+        print(json.dumps(_shown(result), ensure_ascii=False))
     elif result.run:
-        from combee_core.cli.show import run_lines
-
         print("\n".join(run_lines(result)))
+    for file in result.left_out[:_LEFT_OUT]:
+        note(f"left out: {file.where}: {file.reason}")
+    if len(result.left_out) > _LEFT_OUT:
+        note(f"left out: {len(result.left_out) - _LEFT_OUT} more; {len(result.left_out)} files in all")
     if result.flow_run_id:
         note(f"flow run: {ui_address()}/runs/flow-run/{result.flow_run_id}")
     if result.error:
-        note(f"{result.error.message}")
-        note(f"nothing was published; mend the cause, then: combee rerun {result.flow_run_id}")
+        note(result.error.message)
+        if not isinstance(error, UsageError):
+            note(f"nothing was published; mend the cause, then: combee rerun {result.flow_run_id}")
+    return _exit_code(result, error)
+
+
+def _exit_code(result: RunResult, error: BaseException | None) -> int:
     if isinstance(error, UsageError):
         return 2
     return 1 if result.error else 0
 
 
+def _shown(result: RunResult) -> dict[str, Any]:
+    shown = result.model_dump(mode="json", include={*SHOWN, *(("error",) if result.error else ())})
+    for amounts in ("tokens", "cost"):
+        if not shown[amounts]["at_least"] or shown[amounts]["total"] is None:
+            del shown[amounts]["at_least"]
+    return shown
+
+
+def check(request: RunRequest) -> RunRequest:
+    """The request with absolute paths, after everything that can be wrong without a server has been looked at.
+
+    Raises `UsageError`.
+    """
+    from combee_core.adapters.workshop import build_model
+    from combee_core.learners import load_learner
+
+    found = absolute(request)
+    load_learner(found.settings.learner, found.settings.prompts)
+    if is_simulated(found.settings.model.model):
+        build_model(found.settings.model)
+    zone(found.source.timezone)
+    return found
+
+
 def absolute(request: RunRequest) -> RunRequest:
-    """The request with paths that mean the same in any process: they are a flow run's recorded parameters."""
+    """The request with paths that mean the same in any process: they are a flow run's recorded parameters.
+
+    Raises `UsageError` for a local path that does not exist, before a server is started for nothing.
+    """
     from combee_core.adapters.stores import open_store
 
-    uris = tuple(
-        uri if "://" in uri or uri.startswith("world:") else str(Path(uri).resolve()) for uri in request.source.uris
-    )
-    source = request.source.model_copy(update={"uris": uris})
+    source = request.source.model_copy(update={"uris": tuple(map(_absolute, request.source.uris))})
     settings = request.settings
     if settings.prompts:
-        settings = settings.model_copy(update={"prompts": str(Path(settings.prompts).resolve())})
+        settings = settings.model_copy(update={"prompts": _absolute(settings.prompts)})
     return request.model_copy(update={"store": open_store(request.store).uri, "source": source, "settings": settings})
+
+
+def _absolute(uri: str) -> str:
+    if "://" in uri or uri.startswith("world:"):
+        return uri
+    path = Path(uri)
+    if not path.exists():
+        raise UsageError(f"{uri}: no such file or folder")
+    return str(path.resolve())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, get_args
 
 from combee_core.cli import options
+from combee_core.config import Scoring
 from combee_core.errors import UsageError
 
 
@@ -14,7 +15,7 @@ def add(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("learn", help="learn from traces or samples, now")
     parser.add_argument("paths", nargs="*", metavar="PATH", help="trace files, folders or s3:// prefixes")
     parser.add_argument("--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)")
-    parser.add_argument("--scorer", choices=("exact", "number", "formula"), default="exact", help="(%(default)s)")
+    parser.add_argument("--scorer", choices=get_args(Scoring), help="how samples are judged (exact)")
     options.add_run(parser)
     parser.set_defaults(command=run)
 
@@ -25,10 +26,15 @@ def run(args: argparse.Namespace) -> int:
 
     if bool(args.paths) == bool(args.samples):
         raise UsageError("name either trace PATHs or --samples FILE")
+    if args.samples and args.fields:
+        raise UsageError("--fields is for traces; samples are JSON lines of context and target")
+    if args.paths and args.scorer:
+        raise UsageError("--scorer is for --samples; traces have been scored where they were made")
     if args.samples:
-        request = options.request_of(args, kind="samples", uris=(args.samples,), scorer=args.scorer)
+        request = options.request_of(args, kind="samples", uris=(args.samples,), scorer=args.scorer or "exact")
     else:
         request = options.request_of(args, uris=tuple(args.paths))
+    request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
-    result, error = launch.terminal().start("epoch", launch.absolute(request))
+    result, error = launch.terminal().start("epoch", request)
     return launch.report(result, error, as_json=args.json)

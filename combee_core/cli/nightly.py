@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
     from combee_core.cli import launch
 
     request = options.request_of(args, uris=(args.traces,), day=args.day, timezone=args.timezone)
+    request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
-    result, error = launch.terminal().start("nightly", launch.absolute(request))
+    result, error = launch.terminal().start("nightly", request)
     return launch.report(result, error, as_json=args.json)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from combee_core.config import SIMULATED, ModelSettings, RunRequest, RunSettings, Source
 from combee_core.errors import UsageError
+from combee_core.types import ShuffleMode
 
 STORE = "file://./combee-store"
 
@@ -21,33 +24,46 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout and nothing else")
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Which model answers, and how it is asked."""
+    parser.add_argument("--model", metavar="NAME", help=f"any litellm model string; {SIMULATED} without one")
+    parser.add_argument("--api-base", metavar="URL", help="base address of the model's server")
+    parser.add_argument("--temperature", type=float, metavar="T", help=_help(ModelSettings, "temperature"))
+    parser.add_argument("--max-output-tokens", type=int, metavar="N", help=_help(ModelSettings, "max_output_tokens"))
+    parser.add_argument("--context-tokens", type=int, metavar="N", help=_help(ModelSettings, "context_tokens"))
+    parser.add_argument("--timeout", type=float, metavar="S", help=_help(ModelSettings, "timeout"))
+    parser.add_argument("--concurrency", type=int, metavar="N", help=_help(ModelSettings, "concurrency"))
+    parser.add_argument("--retries", type=int, metavar="N", help=_help(ModelSettings, "retries"))
+    parser.add_argument("--retry-delay", type=float, metavar="S", help=_help(ModelSettings, "retry_delay"))
+    parser.add_argument("--use-reasoning", action="store_true", help=_help(ModelSettings, "use_reasoning"))
+
+
 def add_run(parser: argparse.ArgumentParser) -> None:
     """How a run learns."""
     add_store(parser)
     parser.add_argument("--playbook", default="playbook", metavar="NAME", help="which playbook learns (%(default)s)")
-    parser.add_argument("--model", metavar="NAME", help=f"any litellm model string; {SIMULATED} without one")
-    parser.add_argument("--api-base", metavar="URL", help="base address of the model's server")
-    parser.add_argument("--batch-size", type=int, default=40, metavar="N", help="traces to a batch (%(default)s)")
-    parser.add_argument("--copies", type=int, default=2, metavar="P", help="copies of each reflection (%(default)s)")
-    parser.add_argument("--shuffle", choices=("paper", "spread"), default="paper", help="(%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="(%(default)s)")
-    parser.add_argument("--concurrency", type=int, default=32, metavar="N", help="calls in flight (%(default)s)")
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N traces or samples, by id")
-    parser.add_argument("--again", action="store_true", help="start a new run although this one is finished")
-    parser.add_argument("--no-ground-truth", action="store_true", help="withhold expected answers from the reflector")
+    add_model(parser)
+    parser.add_argument("--batch-size", type=int, metavar="N", help=_help(RunSettings, "batch_size"))
+    parser.add_argument("--copies", type=int, metavar="P", help=_help(RunSettings, "copies"))
+    parser.add_argument("--shuffle", choices=get_args(ShuffleMode), help=_help(RunSettings, "shuffle"))
+    parser.add_argument("--seed", type=int, metavar="N", help=_help(RunSettings, "seed"))
+    parser.add_argument("--prompts", metavar="DIR", help=_help(RunSettings, "prompts"))
+    parser.add_argument("--limit", type=int, metavar="N", help=_help(Source, "limit"))
     parser.add_argument("--fields", metavar="FILE", help="JSON map from our field names to those of plain JSON lines")
-    parser.add_argument("--prompts", metavar="DIR", help="folder whose .md files replace the learner's prompts")
-    parser.add_argument("--temperature", type=float, default=0.0, metavar="T", help="(%(default)s)")
-    parser.add_argument("--max-output-tokens", type=int, default=8192, metavar="N", help="(%(default)s)")
-    parser.add_argument("--timeout", type=float, default=300.0, metavar="S", help="seconds for a call (%(default)s)")
-    parser.add_argument("--retries", type=int, default=2, metavar="N", help="retries of a failed call (%(default)s)")
-    parser.add_argument("--retry-delay", type=float, default=1.0, metavar="S", help="before the first (%(default)s)")
-    parser.add_argument("--use-reasoning", action="store_true", help="read the reasoning field if content is empty")
+    parser.add_argument("--no-ground-truth", action="store_true", help="withhold expected answers from the reflector")
+    parser.add_argument("--again", action="store_true", help=_help(RunRequest, "again"))
+
+
+def _help(settings: type[BaseModel], name: str) -> str:
+    field = settings.model_fields[name]
+    text = (field.description or name).replace("%", "%%")
+    default = "" if field.default is None or field.default is False else f" ({field.default})"
+    return f"{text[:1].lower()}{text[1:]}{default}"
 
 
 def request_of(args: argparse.Namespace, **source: Any) -> RunRequest:
     """The request of a command. Raises `UsageError` for a value that is out of range."""
-    try:
+    with _said_plainly():
         return RunRequest(
             playbook=args.playbook,
             store=args.store,
@@ -55,34 +71,34 @@ def request_of(args: argparse.Namespace, **source: Any) -> RunRequest:
             source=Source(
                 limit=args.limit, ground_truth=not args.no_ground_truth, fields=_fields(args.fields), **source
             ),
-            settings=_settings(args),
+            settings=RunSettings(**_given(args, RunSettings), model=model_of(args)),
         )
+
+
+def model_of(args: argparse.Namespace) -> ModelSettings:
+    """The model's settings. Raises `UsageError` for a value that is out of range."""
+    with _said_plainly():
+        return ModelSettings(**_given(args, ModelSettings))
+
+
+def _given(args: argparse.Namespace, settings: type[BaseModel]) -> dict[str, Any]:
+    """What the command line says about these settings; what it does not say keeps its default."""
+    options = {name: getattr(args, name, None) for name in settings.model_fields}
+    if settings is RunSettings:
+        del options["model"]
+    return {name: value for name, value in options.items() if value is not None}
+
+
+@contextmanager
+def _said_plainly() -> Iterator[None]:
+    try:
+        yield
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{where}: {first['msg']} (got {first['input']!r})") from error
-
-
-def _settings(args: argparse.Namespace) -> RunSettings:
-    model = ModelSettings(
-        model=args.model or SIMULATED,
-        api_base=args.api_base,
-        temperature=args.temperature,
-        max_output_tokens=args.max_output_tokens,
-        timeout=args.timeout,
-        concurrency=args.concurrency,
-        retries=args.retries,
-        retry_delay=args.retry_delay,
-        use_reasoning=args.use_reasoning,
-    )
-    return RunSettings(
-        batch_size=args.batch_size,
-        copies=args.copies,
-        shuffle=args.shuffle,
-        seed=args.seed,
-        prompts=args.prompts,
-        model=model,
-    )
+        option = f"--{str(first['loc'][-1]).replace('_', '-')}"
+        name_rule = "use letters, digits, dots, dashes and underscores"
+        rule = name_rule if first["type"] == "string_pattern_mismatch" else first["msg"].lower()
+        raise UsageError(f"{option} {first['input']!r}: {rule}") from error
 
 
 def _fields(path: str | None) -> dict[str, str] | None:

@@ -48,7 +48,10 @@ def _open(args: argparse.Namespace, number: int | None = None) -> Any:
     versions = Versions(open_store(args.store), getattr(args, "name", None) or args.playbook)
     found = versions.latest() if number is None else versions.get(number)
     if found is None:
-        raise UsageError(f"there is no playbook {versions.playbook} in {versions.store.uri}; `combee learn` makes one")
+        raise UsageError(
+            f"there is no playbook {versions.playbook} in {versions.store.uri}; "
+            "`combee learn` or `combee playbook import` makes one"
+        )
     return versions, found
 
 
@@ -69,7 +72,7 @@ def _show(args: argparse.Namespace) -> int:
         print(json.dumps(data, ensure_ascii=False))
         return 0
     print(f"{version.playbook}: version {version.version}, digest {version.digest[:12]}, about {data['tokens']} tokens")
-    for section in playbook.sections:
+    for section in filter(lambda section: section.bullets, playbook.sections):
         print(f"\n## {section.name}")
         for bullet in section.bullets:
             print("\n".join(bullet_lines(bullet)))
@@ -120,8 +123,10 @@ def _import(args: argparse.Namespace) -> int:
 
     try:
         text = Path(args.file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{args.file}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"{args.file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{args.file}: not a text in UTF-8") from error
     version, added = import_playbook(text, Path(args.file).name, Versions(open_store(args.store), args.playbook))
     shown = {
         "playbook": version.playbook,

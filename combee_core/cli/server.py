@@ -20,8 +20,10 @@ def run(args: argparse.Namespace) -> int:
     folder = prefect_server.home()
     configured = prefect_server.configured_api()
     if configured:
+        answers = prefect_server.healthy(configured)
         print(f"a server is configured: {configured} (PREFECT_API_URL or profile); this command leaves it alone")
-        return 0
+        print("it answers" if answers else "it does not answer")
+        return 0 if answers else 1
     if args.action == "down":
         stopped = prefect_server.down(folder)
         print(f"stopped {stopped.ui}" if stopped else "no server was running")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from combee_core.playbook import Bullet
+from combee_core.playbook_text import render_bullet
 from combee_core.records import RunResult
 
 
@@ -23,13 +24,13 @@ def run_lines(result: RunResult) -> Iterator[str]:
     least = "at least " if result.cost.at_least else ""
     yield f"tokens: {result.tokens.total} in all, {result.tokens.this_run} now; cost: {least}{cost} in all"
     for fate in result.fates:
-        if fate.fate not in ("learned", "nothing"):
+        if not fate.is_settled:
             yield f"  {fate.fate}: {fate.trace_id}: {fate.reason}"
 
 
 def bullet_lines(bullet: Bullet) -> Iterator[str]:
     """A bullet and where it comes from."""
-    yield f"[{bullet.id}] helpful={bullet.helpful} harmful={bullet.harmful} :: {bullet.text}"
+    yield render_bullet(bullet)
     if bullet.sources:
         yield f"    from {', '.join(bullet.sources)}"
     elif bullet.origin == "import":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.simulation.asked import Asked
 
 
@@ -77,7 +77,7 @@ class CallLog:
             "event": event,
             "stage": call.asked.stage,
             "group": call.asked.group,
-            "prompt_sha": sha256(call.asked.text),
+            "prompt_sha": content_hash(call.asked.text),
             "status": status,
             "seconds": round(self.clock() - call.began, 6),
         }

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from combee_core.base import sha256
+from combee_core.base import content_hash, estimate
 from combee_core.calls import Message
 from combee_core.errors import UsageError
 from combee_core.simulation.faults import Fault
-from combee_core.simulation.model import tokens
 from combee_core.simulation.overload import DEFAULT_MODEL, MODELS, Curve
 from combee_core.simulation.responder import answer_text
 from combee_core.simulation.spoil import Choice, spoil
@@ -94,10 +93,10 @@ def model_list() -> Reply:
 
 
 def _completion(chat: Chat, choice: Choice) -> dict[str, Any]:
-    read, written = tokens("\n\n".join(m.content for m in chat.messages)), tokens(choice.content or "")
+    read, written = estimate("\n\n".join(m.content for m in chat.messages)), estimate(choice.content or "")
     message = {"role": "assistant", "content": choice.content, "refusal": choice.refusal}
     return {
-        "id": f"chatcmpl-{sha256([m.content for m in chat.messages], chat.seed)[:24]}",
+        "id": f"chatcmpl-{content_hash([m.content for m in chat.messages], chat.seed)[:24]}",
         "object": "chat.completion",
         "created": 0,
         "model": chat.model,

@@ -7,7 +7,7 @@ from math import floor, log
 from statistics import NormalDist
 from typing import Any, TypeVar
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 
 K = TypeVar("K", bound=Hashable)
 
@@ -18,11 +18,11 @@ class Draws:
     """Draws that belong to one call: `Draws(seed, stage, prompt_text)`. Each label has one fixed value."""
 
     def __init__(self, *root: Any) -> None:
-        self._root = sha256(*root)
+        self._root = content_hash(*root)
 
     def uniform(self, *label: Any) -> float:
         """A number strictly between 0 and 1."""
-        digest = int(sha256(self._root, *label)[:16], 16)
+        digest = int(content_hash(self._root, *label)[:16], 16)
         return ((digest >> (64 - _BITS)) + 0.5) / (1 << _BITS)
 
     def normal(self, *label: Any) -> float:

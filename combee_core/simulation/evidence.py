@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from combee_core.base import clip
 from combee_core.simulation.run_text import Event, Run
 
 _BARE = re.compile(
@@ -40,7 +41,7 @@ def insight(run: Run) -> str:
     if run.is_right:
         return ""
     sources: Sequence[Callable[[Run], str]] = (_from_feedback, _from_error, _from_complaint, _from_order)
-    return next(filter(None, (source(run) for source in sources)), "")
+    return clip(next(filter(None, (source(run) for source in sources)), ""), _LONGEST)
 
 
 def _from_feedback(run: Run) -> str:
@@ -48,7 +49,7 @@ def _from_feedback(run: Run) -> str:
     if _BARE.fullmatch(feedback):
         return ""
     found = (advise(feedback, run) for advise in (_about_a_call, _about_a_value))
-    return _cut(next(filter(None, found), f"Mind this next time: {_first_sentence(feedback)}"))
+    return next(filter(None, found), f"Mind this next time: {_first_sentence(feedback)}")
 
 
 def _about_a_call(feedback: str, run: Run) -> str:
@@ -76,7 +77,7 @@ def _from_error(run: Run) -> str:
     for event, tool in _tool_results(run.events):
         text = next((part for part in event.text.split("⏎") if _is_error(part)), "").strip()
         if text:
-            return _cut(f'Before you call {tool}, rule out what it answered here: "{_around(_ERROR, text)}".')
+            return f'Before you call {tool}, rule out what it answered here: "{_around(_ERROR, text)}".'
     return ""
 
 
@@ -98,13 +99,13 @@ def _from_complaint(run: Run) -> str:
     said = [event.text for event in run.events if event.role == "user"][1:]
     sentences = (sentence for text in said for sentence in _SENTENCE.split(text))
     found = next(filter(_COMPLAINT.search, sentences), "")
-    return _cut(f"Follow the instruction that was broken here: {found}") if found else ""
+    return f"Follow the instruction that was broken here: {found}" if found else ""
 
 
 def _from_order(run: Run) -> str:
     sentences = [s for event, _ in _tool_results(run.events) for s in _SENTENCE.split(event.text)]
     found = next(filter(_STANDING.search, sentences), "") or next(filter(_ORDER.search, sentences), "")
-    return _cut(found.strip())
+    return found.strip()
 
 
 def _first_sentence(text: str) -> str:
@@ -120,7 +121,3 @@ def _around(pattern: re.Pattern[str], text: str, width: int = 200) -> str:
     found = pattern.search(text)
     start = max(0, (found.start() if found else 0) - width // 4)
     return text[start : start + width].strip()
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+from combee_core.base import estimate
 from combee_core.calls import Completion, Request, Usage
 from combee_core.simulation.overload import DEFAULT_MODEL, curve_of
 from combee_core.simulation.responder import answer_text
-
-_BYTES_PER_TOKEN = 4
-
-
-def tokens(text: str) -> int:
-    """An estimate of tokens: a quarter of the UTF-8 bytes, rounded up."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
 class SimulatedModel:
@@ -31,8 +25,15 @@ class SimulatedModel:
         """No limit is known."""
         return None
 
+    def count(self, text: str) -> int:
+        """An estimate."""
+        return estimate(text)
+
+    async def preflight(self) -> None:
+        """It is always there."""
+
     async def complete(self, request: Request) -> Completion:
         """The answer; the same for the same messages and seed, in whatever order they are asked."""
         text = answer_text(request.prompt.messages, request.seed, self._curve)
-        usage = Usage(input_tokens=tokens(request.prompt.text), output_tokens=tokens(text), cost=0.0)
+        usage = Usage(input_tokens=estimate(request.prompt.text), output_tokens=estimate(text), cost=0.0)
         return Completion(text=text, usage=usage, model=self._name)

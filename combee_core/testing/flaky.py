@@ -32,6 +32,14 @@ class FlakyModel:
         """The other model's."""
         return self._model.context_tokens
 
+    def count(self, text: str) -> int:
+        """The other model's."""
+        return self._model.count(text)
+
+    async def preflight(self) -> None:
+        """The other model's: the faults are for calls."""
+        await self._model.preflight()
+
     async def complete(self, request: Request) -> Completion:
         """The other model's answer, or the fault of this call."""
         self.calls += 1

@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from combee_core.base import estimate
 from combee_core.calls import Completion, Request, Usage
 from combee_core.errors import ModelFault
 
@@ -41,6 +42,13 @@ class ScriptedModel:
     def context_tokens(self) -> int | None:
         """As given."""
         return self._context_tokens
+
+    def count(self, text: str) -> int:
+        """An estimate."""
+        return estimate(text)
+
+    async def preflight(self) -> None:
+        """It is always there."""
 
     @property
     def items(self) -> list[str]:

@@ -9,7 +9,7 @@ from combee_core.ports import TraceReader
 
 
 def readers() -> tuple[TraceReader, ...]:
-    """Every format of this package, sorted by name; a reader that marks itself `fallback` is asked last."""
+    """Every format of this package, sorted by name; a `fallback` is asked last."""
     modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
     known: list[TraceReader] = [module.READER for module in modules if hasattr(module, "READER")]
-    return tuple(sorted(known, key=lambda reader: (getattr(reader, "fallback", False), reader.name)))
+    return tuple(sorted(known, key=lambda reader: (reader.fallback, reader.name)))

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from combee_core.base import clip
 from combee_core.traces.jsonl import parse
-from combee_core.traces.values import clip
 from combee_core.types import Step, ToolCall
 
 CHANGING = ("book_", "update_", "cancel_", "send_")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from combee_core.base import sha256
+from combee_core.base import content_hash, whole
 from combee_core.types import Trajectory, Unread
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -100,7 +100,7 @@ def converted(
 
 def unread(where: str, reason: str, content: Any, trace_id: str = "") -> Unread:
     """An `Unread` that stands for a run; without an id of its own it gets one from its content."""
-    return Unread(where=where, reason=reason, trace_id=trace_id or f"unread-{sha256(content)[:12]}")
+    return Unread(where=where, reason=reason, trace_id=trace_id or f"unread-{content_hash(content)[:12]}")
 
 
 def _records(text: str, where: str) -> Iterator[Row | Unread]:
@@ -124,14 +124,8 @@ def _row(value: Any, where: str) -> Row | Unread:
 def _scan(text: str, start: int) -> tuple[Any, int]:
     value, end = _DECODER.raw_decode(text, start)
     if _ESCAPED_SURROGATE.search(text, start, end):
-        value = _whole_characters(value)
+        value = json.loads(whole(json.dumps(value, ensure_ascii=False)))
     return value, end
-
-
-def _whole_characters(value: Any) -> Any:
-    """Replace halves of characters: they can be neither hashed, stored as UTF-8 nor sent to a model."""
-    text = json.dumps(value, ensure_ascii=False)
-    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _skip(text: str, position: int) -> int:

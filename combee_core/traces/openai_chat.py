@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.ports import ReadOptions, TraceReader
-from combee_core.traces.jsonl import Row, converted, parse, records, unread
+from combee_core.traces.jsonl import Row, converted, records, unread
 from combee_core.traces.messages import Conversation, conversation, is_messages
-from combee_core.traces.values import logged_outcome, to_id, to_metadata, to_time
+from combee_core.traces.values import logged_outcome, to_id, to_metadata, to_object, to_time
 from combee_core.types import TraceFile, Trajectory, Unread
 
 _SEEN = 20
@@ -25,6 +25,7 @@ class OpenAIChat:
     """Reads chat logs."""
 
     name: ClassVar[str] = "openai_chat"
+    fallback: ClassVar[bool] = False
 
     def recognises(self, file: TraceFile) -> bool:
         """True if one of the first rows holds chat messages or a chat response."""
@@ -46,7 +47,7 @@ def _is_chat(row: dict[str, Any]) -> bool:
 def _run(row: Row) -> Trajectory | Unread:
     given, response = row.value, _response(row.value)
     trace_id = _first(to_id, given.get("custom_id"), given.get("id"), response.get("id"))
-    trace_id = trace_id or f"chat-{sha256(given)[:12]}"
+    trace_id = trace_id or f"chat-{content_hash(given)[:12]}"
     if not _is_chat(given):
         return unread(row.where, "no chat messages and no chat response in this row", given, trace_id)
     try:
@@ -72,7 +73,7 @@ def _trajectory(row: Row, trace_id: str, talk: Conversation) -> Trajectory:
 
 
 def _failed(row: dict[str, Any]) -> bool:
-    status = _object(row.get("response")).get("status_code")
+    status = to_object(row.get("response")).get("status_code")
     refused = isinstance(status, int) and status >= 400
     return refused or bool(row.get("error") or _response(row).get("error"))
 
@@ -82,14 +83,14 @@ def _field(row: dict[str, Any], name: str) -> Any:
 
 
 def _prompt(row: dict[str, Any]) -> list[Any]:
-    request = _object(row.get("request"))
-    holders = (row, request, _object(request.get("body")), _object(row.get("body")))
+    request = to_object(row.get("request"))
+    holders = (row, request, to_object(request.get("body")), to_object(row.get("body")))
     return next((holder["messages"] for holder in holders if is_messages(holder.get("messages"))), [])
 
 
 def _response(row: dict[str, Any]) -> dict[str, Any]:
-    response = _object(row.get("response"))
-    return _object(response.get("body")) or response or (row if "choices" in row else {})
+    response = to_object(row.get("response"))
+    return to_object(response.get("body")) or response or (row if "choices" in row else {})
 
 
 def _answer(response: dict[str, Any]) -> list[Any]:
@@ -100,22 +101,12 @@ def _answer(response: dict[str, Any]) -> list[Any]:
 
 def _choice(response: dict[str, Any]) -> dict[str, Any]:
     choices = response.get("choices")
-    return _object(choices[0]) if isinstance(choices, list) and choices else {}
+    return to_object(choices[0]) if isinstance(choices, list) and choices else {}
 
 
 def _finish(response: dict[str, Any]) -> dict[str, str]:
     reason = _choice(response).get("finish_reason")
     return {"finish_reason": reason} if isinstance(reason, str) else {}
-
-
-def _object(value: Any) -> dict[str, Any]:
-    """An object, also one that was logged as JSON text; else an empty one."""
-    if isinstance(value, str):
-        try:
-            value = parse(value)
-        except (ValueError, RecursionError):
-            return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _first(convert: Callable[[Any], T], *values: Any) -> T | None:

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from combee_core.base import sha256
+from combee_core.base import clip, content_hash
 from combee_core.errors import UsageError
 from combee_core.ports import ReadOptions, TraceReader
 from combee_core.traces.jsonl import Row, converted, records, unread
-from combee_core.traces.values import clip, logged_outcome, to_id, to_metadata, to_text, to_time
+from combee_core.traces.values import logged_outcome, to_id, to_metadata, to_text, to_time
 from combee_core.types import Step, TraceFile, Trajectory, Unread
 
 NAMES = ("id", "input", "output", "score", "label", "feedback", "time", "policy", "metadata")
@@ -62,7 +62,7 @@ def read_fields(data: bytes, where: str) -> dict[str, str]:
 
 def _run(row: Row, fields: Mapping[str, str]) -> Trajectory | Unread:
     given = row.value
-    trace_id = to_id(_get(given, fields, "id")) or f"row-{sha256(given)[:12]}"
+    trace_id = to_id(_get(given, fields, "id")) or f"row-{content_hash(given)[:12]}"
     task, output = _get(given, fields, "input"), _get(given, fields, "output")
     if task is None:
         return unread(row.where, f"no {fields.get('input', 'input')} in this row", given, trace_id)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.ports import ReadOptions, TraceReader
 from combee_core.traces.expected import Change, first_difference
 from combee_core.traces.jsonl import Row, converted, elements, unread
 from combee_core.traces.messages import conversation
-from combee_core.traces.values import agent_ran, to_score, to_text, verdict
+from combee_core.traces.values import agent_ran, to_object, to_score, to_text, verdict
 from combee_core.types import Outcome, Step, TraceFile, Trajectory, Unread
 
 _SEEN = 10
@@ -26,6 +26,7 @@ class TauBench:
     """Reads tau-bench arrays."""
 
     name: ClassVar[str] = "tau_bench"
+    fallback: ClassVar[bool] = False
 
     def recognises(self, file: TraceFile) -> bool:
         """An array with, among its first entries, an object with a task id and a `traj` list."""
@@ -48,7 +49,7 @@ def _run(row: Row, options: ReadOptions) -> Trajectory | Unread:
     run = row.value
     if not _is_run(run):
         return unread(row.where, "no task_id or no traj list in this entry", run)
-    trace_id = f"tau-{to_text(run['task_id'])}.{to_text(run.get('trial', 0))}-{sha256(run['traj'])[:8]}"
+    trace_id = f"tau-{to_text(run['task_id'])}.{to_text(run.get('trial', 0))}-{content_hash(run['traj'])[:8]}"
     try:
         talk = conversation(run["traj"])
     except ValueError as error:
@@ -66,8 +67,8 @@ def _run(row: Row, options: ReadOptions) -> Trajectory | Unread:
 
 def _outcome(run: dict[str, Any], steps: tuple[Step, ...], options: ReadOptions) -> Outcome:
     score, complaint = to_score(run.get("reward"))
-    info = _object(run.get("info"))
-    task = _object(info.get("task"))
+    info = to_object(run.get("info"))
+    task = to_object(info.get("task"))
     unjudged = info.get("reward_info") is None
     outcome = Outcome(
         score=score,
@@ -99,17 +100,13 @@ def _unexplained(score: float, cut: bool, steps: tuple[Step, ...]) -> str:
 
 
 def _expected(actions: list[Any]) -> Iterator[Change]:
-    for action in map(_object, actions):
-        yield Change(to_text(action.get("name")), _object(action.get("kwargs")))
+    for action in map(to_object, actions):
+        yield Change(to_text(action.get("name")), to_object(action.get("kwargs")))
 
 
 def _metadata(run: dict[str, Any]) -> dict[str, str]:
     """For people only: `instruction` is the hidden script of the simulated user."""
-    task = _object(_object(run.get("info")).get("task"))
+    task = to_object(to_object(run.get("info")).get("task"))
     known = {"task_id": run["task_id"], "trial": run.get("trial", 0)}
     known |= {name: task[name] for name in ("instruction", "user_id") if name in task}
     return {name: to_text(value) for name, value in known.items()}
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

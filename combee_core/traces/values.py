@@ -9,6 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from combee_core.base import clip
+from combee_core.traces.jsonl import parse
 from combee_core.types import Outcome, Step
 
 _INLINE_DATA = re.compile(r"data:([\w.+-]+)/([\w.+-]+)[\w;=.+-]*;base64,([A-Za-z0-9+/=_-]+)")
@@ -63,6 +65,16 @@ def to_time(value: Any) -> datetime | None:
         return None
 
 
+def to_object(value: Any) -> dict[str, Any]:
+    """A JSON object, also one that was logged as text; else an empty one."""
+    if isinstance(value, str):
+        try:
+            value = parse(value)
+        except (ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
 def to_metadata(value: Any) -> dict[str, str]:
     """A JSON object as text by name; anything else is nothing."""
     return {str(name): to_text(item) for name, item in value.items()} if isinstance(value, dict) else {}
@@ -92,11 +104,6 @@ def logged_outcome(get: Callable[[str], Any], steps: tuple[Step, ...], failed: b
 def agent_ran(steps: tuple[Step, ...]) -> bool:
     """False where the run holds nothing that the agent said or did."""
     return any(step.role == "assistant" for step in steps)
-
-
-def clip(text: str, limit: int) -> str:
-    """The text, or its beginning and `…`."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def media_note(kind: str, form: str, encoded: str) -> str:

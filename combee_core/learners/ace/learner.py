@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from combee_core import playbook_text
-from combee_core.base import sha256
+from combee_core.base import content_hash
 from combee_core.calls import Message, Prompt
 from combee_core.learners.ace import layout, merging, parsing, schemas
 from combee_core.learners.ace.apply import apply
@@ -59,7 +59,7 @@ class AceLearner:
         """Hash of the prompt texts, the answer schemas and the parsing version."""
         texts = {role: prompt.text for role, prompt in self.prompts.items()}
         answers = [schemas.GENERATOR, schemas.REFLECTOR, schemas.CURATOR, schemas.MERGER]
-        return sha256(PARSING_VERSION, texts, answers)[:16]
+        return content_hash(PARSING_VERSION, texts, answers)[:16]
 
     def empty(self) -> Playbook:
         """A playbook with ACE's seven headings and no bullet."""

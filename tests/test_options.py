@@ -1,0 +1,95 @@
+"""Options become a request: what is not said keeps its default, and every option changes something."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from combee_core.cli import options
+from combee_core.config import RunRequest, RunSettings
+from combee_core.errors import UsageError
+
+
+def parse(*args: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    options.add_run(parser)
+    return parser.parse_args(args)
+
+
+def test_without_options_everything_has_the_defaults_of_the_settings() -> None:
+    made = options.request_of(parse())
+    assert made.settings == RunSettings()
+    assert made == RunRequest(store="file://./combee-store")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--store", "memory://x"),
+        ("--playbook", "other"),
+        ("--model", "openai/x"),
+        ("--api-base", "http://127.0.0.1:1/v1"),
+        ("--temperature", "0.5"),
+        ("--max-output-tokens", "100"),
+        ("--context-tokens", "1000"),
+        ("--timeout", "5"),
+        ("--concurrency", "3"),
+        ("--retries", "0"),
+        ("--retry-delay", "0.1"),
+        ("--use-reasoning",),
+        ("--batch-size", "7"),
+        ("--copies", "1"),
+        ("--shuffle", "spread"),
+        ("--seed", "5"),
+        ("--prompts", "somewhere"),
+        ("--limit", "3"),
+        ("--no-ground-truth",),
+        ("--again",),
+    ],
+)
+def test_every_option_changes_the_request(args: tuple[str, ...]) -> None:
+    assert options.request_of(parse(*args)) != options.request_of(parse())
+
+
+@pytest.mark.parametrize(
+    ("args", "where"),
+    [
+        (("--batch-size", "0"), "--batch-size 0"),
+        (("--copies", "-1"), "--copies -1"),
+        (("--timeout", "0"), "--timeout 0"),
+        (("--playbook", "a/b"), "--playbook 'a/b'"),
+        (("--limit", "0"), "--limit 0"),
+    ],
+)
+def test_a_value_out_of_range_is_named(args: tuple[str, ...], where: str) -> None:
+    with pytest.raises(UsageError, match=where):
+        options.request_of(parse(*args))
+
+
+def test_a_field_map_is_read_and_a_bad_one_named(tmp_path: Path) -> None:
+    path = tmp_path / "map.json"
+    path.write_text('{"id": "run.id", "input": "question"}')
+    made = options.request_of(parse("--fields", str(path)))
+    assert made.source.fields == {"id": "run.id", "input": "question"}
+    path.write_text("[]")
+    with pytest.raises(UsageError, match=r"map\.json"):
+        options.request_of(parse("--fields", str(path)))
+    with pytest.raises(UsageError, match="No such file"):
+        options.request_of(parse("--fields", str(tmp_path / "none.json")))
+
+
+def test_a_day_is_an_iso_date() -> None:
+    assert options.day_of("2026-11-30") == date(2026, 11, 30)
+    with pytest.raises(argparse.ArgumentTypeError, match="2026-11-30"):
+        options.day_of("yesterday")
+
+
+def test_help_shows_the_defaults_of_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse("--help")
+    text = " ".join(capsys.readouterr().out.split())
+    assert "(40)" in text
+    assert "of the sampling (0.0)" in text
