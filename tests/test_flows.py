@@ -14,7 +14,7 @@ from prefect.states import Running
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, open_workshop
 from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
-from combee_core.errors import RunHeld, UsageError
+from combee_core.errors import RunHeld, StoreError, UsageError
 from combee_core.playbook import Playbook
 from combee_core.records import RunResult
 from combee_core.runs import Run, run_of
@@ -85,8 +85,8 @@ def test_a_night_learns_its_day_alone_and_marks_it(request_of_a_day: RunRequest)
     assert latest is not None
     assert latest.as_of == DAY
     markers = store.list("days/p/")
-    assert [key.rsplit("/", 1)[1] for key in markers] == ["2026-03-01.json", "2026-03-02.json"]
-    blob = store.read(markers[1])
+    assert [key.rsplit("/", 1)[1] for key in markers] == ["2026-03-02.json"], "an empty day stays open"
+    blob = store.read(markers[0])
     assert blob is not None
     assert json.loads(blob.data)["accounting"]["learned"] == 12
 
@@ -194,3 +194,64 @@ def test_a_changed_trace_is_named_when_a_planned_batch_needs_it(request_of_a_day
     _, error = restart(died.flow_run_id)
     assert isinstance(error, UsageError)
     assert "day0-00010 is gone from the source" in str(error)
+
+
+def test_a_day_that_was_empty_is_learned_when_its_traces_come_late(request_of_a_day: RunRequest) -> None:
+    path = Path(request_of_a_day.source.uris[0])
+    late = path.read_bytes()
+    path.write_bytes(b"")
+    request = on_day(request_of_a_day, DAY)
+    assert nightly(request).accounting.total == 0
+    path.write_bytes(late)
+    assert nightly(request).accounting.learned == 12
+
+
+@pytest.mark.parametrize(
+    ("day", "zone", "word"), [(date(2099, 1, 1), "UTC", "has not begun"), (None, "Mars/X", "time zone")]
+)
+def test_a_day_that_cannot_be_learned_is_refused(
+    request_of_a_day: RunRequest, day: date | None, zone: str, word: str
+) -> None:
+    source = request_of_a_day.source.model_copy(update={"day": day, "timezone": zone})
+    with pytest.raises(UsageError, match=word):
+        nightly(request_of_a_day.model_copy(update={"source": source}))
+
+
+def test_plain_rows_under_other_names_are_read_with_a_field_map(tmp_path: Path) -> None:
+    rows = [{"run": n, "q": f"question {n}", "a": "x", "mark": 0, "why": f"say {n} instead"} for n in range(4)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    fields = {"id": "run", "input": "q", "output": "a", "score": "mark", "feedback": "why"}
+    source = Source(uris=(str(tmp_path / "rows.jsonl"),), fields=fields)
+    result = epoch(RunRequest(store=f"file://{tmp_path}/store", source=source))
+    assert result.accounting.total == 4
+
+
+def test_files_that_nobody_can_read_are_counted_and_named(request_of_a_day: RunRequest, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "day.jsonl").write_bytes((tmp_path / "day.jsonl").read_bytes())
+    (tmp_path / "folder" / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    source = request_of_a_day.source.model_copy(update={"uris": (str(tmp_path / "folder"),)})
+    result = epoch(request_of_a_day.model_copy(update={"source": source}))
+    assert [Path(file.where).name for file in result.left_out] == ["picture.png"]
+    assert result.accounting.learned == 12
+
+
+def test_a_live_run_is_not_rerun(request_of_a_day: RunRequest) -> None:
+    died = interrupted(request_of_a_day)
+    run = run_of(open_store(request_of_a_day.store), died.flow_run_id)
+    assert run is not None
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(UUID(died.flow_run_id), Running(), force=True)
+        with run.store.lease(run.path("owner"), "flow run of somebody"), pytest.raises(RunHeld):
+            restart(died.flow_run_id)
+        state = client.read_flow_run(UUID(died.flow_run_id)).state
+    assert state is not None
+    assert state.is_running()
+
+
+def test_a_damaged_plan_is_never_replaced_under_the_states_that_rest_on_it(request_of_a_day: RunRequest) -> None:
+    died = interrupted(request_of_a_day)
+    store = open_store(request_of_a_day.store)
+    store.delete(Run(store, died.run).path("plan.json"))
+    with pytest.raises(StoreError, match="no plan; move the whole folder away"):
+        epoch(request_of_a_day)

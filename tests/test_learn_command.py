@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -180,6 +181,33 @@ def test_a_second_process_on_a_live_run_is_turned_away_by_name(
     assert second.code == 1
     assert "flow run" in second.json["error"]["message"]
     assert first.returncode == 0, out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_new_calls_and_the_same_command_goes_on(
+    combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path, number: int
+) -> None:
+    command = ("learn", day, "--concurrency", 2, "--store", f"file://{tmp_path}/store", *over_http(server))
+    process = combee.start(*command)
+    while sum(asked(server).values()) < 6:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert sum(asked(server).values()) < 30, "queued calls are not made"
+    done = combee(*command)
+    assert done.json["accounting"]["learned"] == 40
+    assert max(asked(server).values()) <= 2
+    assert sum(asked(server).values()) - len(asked(server)) <= 2
+
+
+def test_a_prefect_server_that_is_not_there_is_named_in_one_line(combee: Combee, day: Path, tmp_path: Path) -> None:
+    elsewhere = replace(combee, environ={"PREFECT_API_URL": "http://127.0.0.1:9/api"})
+    done = elsewhere("learn", day, "--model", "simulated/overload", "--store", f"file://{tmp_path}/s", "--json")
+    assert done.code == 1
+    assert "http://127.0.0.1:9/api does not answer" in done.json["error"]["message"]
+    assert "Traceback" not in done.err
 
 
 def test_samples_are_rolled_out_with_the_playbook_of_the_batch_before(combee: Combee, tmp_path: Path) -> None:
