@@ -1,4 +1,4 @@
-.PHONY: install demo test lint format clean
+.PHONY: install demo test bench lint format clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -15,6 +15,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest
+
+bench: install
+	$(BIN)/python tests/benchmarks/startup.py
 
 lint: install
 	$(BIN)/ruff check .
