@@ -133,13 +133,14 @@ def spent(result: RunResult) -> str:
     """Calls, tokens and money."""
     rows = [(stage, result.model_calls.get(stage, 0)) for stage in STAGES]
     amounts = [
-        ("tokens", _amount(result.tokens.this_run, result.tokens), _amount(result.tokens.total, result.tokens)),
-        ("cost, US dollars", _amount(result.cost.this_run, result.cost), _amount(result.cost.total, result.cost)),
+        ("tokens", amount(result.tokens.this_run, result.tokens), amount(result.tokens.total, result.tokens)),
+        ("cost, US dollars", amount(result.cost.this_run, result.cost), amount(result.cost.total, result.cost)),
     ]
     return f"{table(('stage', 'model calls'), rows)}\n\n{table(('', 'this run', 'in all'), amounts)}\n"
 
 
-def _amount(value: float | None, of: Amounts) -> str:
+def amount(value: float | None, of: Amounts) -> str:
+    """A figure for people: unknown stays unknown, and a sum with unknown parts says so."""
     if value is None:
         return "unknown"
     number = f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"

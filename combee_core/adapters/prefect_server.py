@@ -147,6 +147,8 @@ def _environment(folder: Path, port: int) -> dict[str, str]:
         **kept,
         "PREFECT_HOME": str(folder / "prefect"),
         "PREFECT_SERVER_UI_API_URL": f"http://127.0.0.1:{port}/api",
+        # SQLite has one writer; under load its default of 10 s ends in answers of 503.
+        "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }

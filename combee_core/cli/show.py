@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from combee_core.playbook import Bullet
 from combee_core.playbook_text import render_bullet
 from combee_core.records import RunResult
+from combee_core.summary import amount
 
 
 def run_lines(result: RunResult) -> Iterator[str]:
@@ -14,15 +15,16 @@ def run_lines(result: RunResult) -> Iterator[str]:
     if result.simulated:
         yield "(simulated: the answers come from the offline stand-in)"
     if result.version is not None:
-        yield f"{result.playbook}: version {result.version}, digest {(result.digest or '')[:12]}"
+        known = f"version {result.version}, digest {(result.digest or '')[:12]}"
+        yield f"{result.playbook}: {known if result.version else 'no version yet'}"
     if result.note:
         yield result.note
     counts = result.accounting.model_dump()
     yield "traces: " + ", ".join(f"{number} {fate}" for fate, number in counts.items() if number or fate == "in")
     yield "model calls: " + ", ".join(f"{number} {stage}" for stage, number in result.model_calls.items())
-    cost = "unknown" if result.cost.total is None else f"${result.cost.total:.4f}"
-    least = "at least " if result.cost.at_least else ""
-    yield f"tokens: {result.tokens.total} in all, {result.tokens.this_run} now; cost: {least}{cost} in all"
+    tokens, cost = result.tokens, result.cost
+    yield f"tokens: {amount(tokens.this_run, tokens)} now, {amount(tokens.total, tokens)} in all"
+    yield f"cost in US dollars: {amount(cost.this_run, cost)} now, {amount(cost.total, cost)} in all"
     for fate in result.fates:
         if not fate.is_settled:
             yield f"  {fate.fate}: {fate.trace_id}: {fate.reason}"

@@ -1,0 +1,56 @@
+"""Runs and bullets as lines for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from combee_core.cli.show import bullet_lines, run_lines
+from combee_core.playbook import Bullet
+from combee_core.records import Amounts, RunResult, TraceFate
+from combee_core.types import Accounting
+
+
+def lines(**changes: Any) -> list[str]:
+    accounting = Accounting.model_validate({"in": 3, "learned": 2, "refused": 1})
+    fates = (TraceFate(trace_id="t3", fate="refused", reason="will not read it"),)
+    fields = {"playbook": "p", "version": 2, "digest": "0123456789abcdef", "accounting": accounting, "fates": fates}
+    return list(run_lines(RunResult(**{**fields, **changes})))
+
+
+def test_a_run_is_told_in_figures_and_names_what_was_not_learned() -> None:
+    said = lines(tokens=Amounts(this_run=10, total=1500), cost=Amounts(this_run=0.0, total=0.25))
+    assert said[0] == "p: version 2, digest 0123456789ab"
+    assert "traces: 3 in, 2 learned, 1 refused" in said
+    assert "tokens: 10 now, 1,500 in all" in said
+    assert "cost in US dollars: 0.0000 now, 0.2500 in all" in said
+    assert said[-1] == "  refused: t3: will not read it"
+
+
+@pytest.mark.parametrize(
+    ("cost", "word"),
+    [
+        (Amounts(this_run=None, total=None, at_least=True), "unknown now, unknown in all"),
+        (Amounts(this_run=None, total=0.5, at_least=True), "unknown now, at least 0.5000 in all"),
+    ],
+)
+def test_unknown_money_is_never_nothing(cost: Amounts, word: str) -> None:
+    assert f"cost in US dollars: {word}" in lines(cost=cost)
+
+
+def test_what_is_special_is_said_first() -> None:
+    assert lines(simulated=True)[0].startswith("(simulated")
+    assert lines(version=0)[0] == "p: no version yet"
+    assert not any("version" in line for line in lines(version=None, digest=None))
+
+
+@pytest.mark.parametrize(
+    ("bullet", "second"),
+    [
+        (Bullet(id="a-1", text="x", sources=("t1", "t2")), "    from t1, t2"),
+        (Bullet(id="a-1", text="x", origin="import"), "    imported"),
+    ],
+)
+def test_a_bullet_says_where_it_comes_from(bullet: Bullet, second: str) -> None:
+    assert list(bullet_lines(bullet)) == ["[a-1] helpful=0 harmful=0 :: x", second]
