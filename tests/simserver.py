@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -47,6 +48,10 @@ class SimulatedServer:
         request = urllib.request.Request(self.url.removesuffix("/v1") + path, body, method="POST")
         with urllib.request.urlopen(request, timeout=timeout) as answer:
             return json.load(answer)
+
+    def asked(self) -> Counter[str]:
+        """How often each prompt of a stage was sent, by hash."""
+        return Counter(line["prompt_sha"] for line in self.log() if line["event"] == "start" and line["stage"])
 
     def log(self) -> list[dict[str, Any]]:
         """The lines of the log so far."""

@@ -11,6 +11,7 @@ from children import fresh_interpreter
 from hypothesis import given
 from strategies import playbooks, texts
 
+from combee_core.errors import AnswerMalformed
 from combee_core.learners import load_learner
 from combee_core.learners.ace import schemas
 from combee_core.learners.ace.learner import AceLearner
@@ -234,3 +235,25 @@ def test_answer_schemas_are_of_the_strict_kind(schema: schemas.Schema) -> None:
     for found in objects(schema):
         assert found["additionalProperties"] is False
         assert found["required"] == list(found["properties"])
+
+
+# a small model's favourite answer: the prompt's own example
+
+
+def test_an_operation_that_gives_back_the_example_is_set_aside() -> None:
+    question = ACE.curate(BOOK, group(reflection(), number=1, of=2))
+    example = {"type": "ADD", "section": "a section's name", "content": "the new bullet", "from": [1]}
+    assert example["content"] in question.prompt.messages[0].content
+    real = {"type": "ADD", "section": "OTHERS", "content": "Ask for the invoice first.", "from": [1]}
+    delta = question.parse({"operations": [example, real]})
+    assert [op.text for op in delta.operations] == ["Ask for the invoice first."]
+    assert [aside.reason for aside in delta.set_aside] == ["gives back the prompt's example"]
+
+
+def test_an_insight_that_gives_back_the_example_is_asked_for_again() -> None:
+    question = ACE.reflect(BOOK, trajectory())
+    insight = "the one specific thing to know next time, or an empty string"
+    assert insight in question.prompt.messages[0].content
+    with pytest.raises(AnswerMalformed, match="gave back the prompt's example"):
+        question.parse({"key_insight": insight, "bullet_tags": []})
+    assert question.parse({"key_insight": "Ask for the invoice first.", "bullet_tags": []}).key_insight

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -48,10 +47,6 @@ def learn(server: SimulatedServer, day: Path, store: Path, *more: object) -> tup
     return ("learn", day, *where, "--timeout", 2, "--retry-delay", 0.05, "--json", *more)
 
 
-def asked(server: SimulatedServer) -> Counter[str]:
-    return Counter(line["prompt_sha"] for line in server.log() if line["event"] == "start" and line["stage"])
-
-
 def test_every_passing_fault_is_got_over_and_every_trace_learned(
     combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path
 ) -> None:
@@ -62,7 +57,7 @@ def test_every_passing_fault_is_got_over_and_every_trace_learned(
     done = combee(*learn(server, day, tmp_path / "store", "--retries", len(PASSING)))
     assert done.code == 0, done.err[-2000:]
     assert done.json["accounting"]["learned"] == 30
-    sent = asked(server)
+    sent = server.asked()
     assert sum(sent.values()) == len(sent) + len(one_each) + len(one_a_group)
 
 
@@ -84,7 +79,7 @@ def test_a_refused_trace_is_named_and_the_others_are_learned(
     done = combee(*learn(server, day, tmp_path / "store"))
     assert done.json["accounting"]["refused"] == 1
     assert done.json["accounting"]["learned"] == 29
-    assert max(asked(server).values()) == 1, "a refusal is not asked again"
+    assert max(server.asked().values()) == 1, "a refusal is not asked again"
     assert list((tmp_path / "store" / "backlog").rglob("*.json"))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
@@ -41,11 +40,6 @@ def day(tmp_path: Path) -> Path:
 
 def over_http(server: SimulatedServer, *more: object) -> tuple[object, ...]:
     return ("--model", MODEL, "--api-base", server.url, "--retry-delay", 0.1, "--json", *more)
-
-
-def asked(server: SimulatedServer) -> Counter[str]:
-    """How often each prompt was sent, by hash."""
-    return Counter(line["prompt_sha"] for line in server.log() if line["event"] == "start" and line["stage"])
 
 
 def bullets(combee: Combee, playbook: str, store: str) -> list[dict[str, Any]]:
@@ -102,7 +96,7 @@ def test_two_stores_pay_once_each_and_http_learns_what_in_process_learns(
     ]
     assert [result["digest"] for result in far] == [near["digest"]] * 2
     assert [result["model_calls"] for result in far] == [near["model_calls"]] * 2
-    assert set(asked(server).values()) == {2}
+    assert set(server.asked().values()) == {2}
 
 
 def test_a_failed_group_publishes_nothing_and_a_rerun_asks_for_it_and_the_merge_alone(
@@ -112,7 +106,7 @@ def test_a_failed_group_publishes_nothing_and_a_rerun_asks_for_it_and_the_merge_
     server.set_faults("stage=curate,group=3,kind=500")
 
     failed = combee("learn", day, "--playbook", "p", "--store", store, *over_http(server))
-    before = asked(server)
+    before = server.asked()
 
     assert failed.code == 1
     assert failed.json["version"] is None
@@ -126,7 +120,7 @@ def test_a_failed_group_publishes_nothing_and_a_rerun_asks_for_it_and_the_merge_
 
     server.set_faults()
     rerun = combee("rerun", failed.json["flow_run_id"], "--json").json
-    new = asked(server) - before
+    new = server.asked() - before
 
     assert rerun["model_calls"] == {"rollout": 0, "reflect": 0, "curate": 1, "merge": 1}
     assert sum(new.values()) == 2
@@ -143,7 +137,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice_but_the_calls_in_flight
     in_flight = 4
     command = ("learn", day, "--playbook", "p", "--batch-size", 30, "--concurrency", in_flight, *over_http(server))
     undisturbed = combee(*command, "--store", f"file://{tmp_path}/calm").json
-    calm = len(asked(server))
+    calm = len(server.asked())
 
     process = combee.start(*command, "--store", f"file://{tmp_path}/store")
     kill_when(process, server, calm + moment)
@@ -153,7 +147,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice_but_the_calls_in_flight
     assert resumed["accounting"] == undisturbed["accounting"]
     assert resumed["tokens"]["total"] == undisturbed["tokens"]["total"]
     assert sum(resumed["model_calls"].values()) < calm, "saved answers are not asked for again"
-    repeated = sum(asked(server).values()) - 2 * calm
+    repeated = sum(server.asked().values()) - 2 * calm
     assert 0 <= repeated <= in_flight
 
 
@@ -161,7 +155,7 @@ def kill_when(process: subprocess.Popen[str], server: SimulatedServer, started: 
     """kill -9 when the server has seen so many calls start."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
-        if sum(asked(server).values()) >= started:
+        if sum(server.asked().values()) >= started:
             kill(process)
             return
         time.sleep(0.02)
@@ -173,7 +167,7 @@ def test_a_second_process_on_a_live_run_is_turned_away_by_name(
 ) -> None:
     command = ("learn", day, "--concurrency", 1, "--store", f"file://{tmp_path}/store", *over_http(server))
     first = combee.start(*command)
-    while not asked(server):
+    while not server.asked():
         assert first.poll() is None, first.communicate()
         time.sleep(0.05)
     second = combee(*command)
@@ -189,17 +183,17 @@ def test_a_signal_stops_new_calls_and_the_same_command_goes_on(
 ) -> None:
     command = ("learn", day, "--concurrency", 2, "--store", f"file://{tmp_path}/store", *over_http(server))
     process = combee.start(*command)
-    while sum(asked(server).values()) < 6:
+    while sum(server.asked().values()) < 6:
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode != 0
-    assert sum(asked(server).values()) < 30, "queued calls are not made"
+    assert sum(server.asked().values()) < 30, "queued calls are not made"
     done = combee(*command)
     assert done.json["accounting"]["learned"] == 40
-    assert max(asked(server).values()) <= 2
-    assert sum(asked(server).values()) - len(asked(server)) <= 2
+    assert max(server.asked().values()) <= 2
+    assert sum(server.asked().values()) - len(server.asked()) <= 2
 
 
 def test_a_prefect_server_that_is_not_there_is_named_in_one_line(combee: Combee, day: Path, tmp_path: Path) -> None:

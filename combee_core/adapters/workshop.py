@@ -21,6 +21,7 @@ from combee_core.publish import base_state
 from combee_core.records import Batch, Plan
 from combee_core.runs import Run
 from combee_core.saving import SavedAnswers
+from combee_core.types import Curated, Reflected, RolledOut
 from combee_core.versions import Versions
 
 T = TypeVar("T")
@@ -140,8 +141,14 @@ class Workshop:
         """A key for each item's result: everything it depends on, and nothing that differs between processes."""
         model = [self.client.model.name, self.settings.model.identity(), self.settings.seed]
         state = self.learner.digest(self.state_before(number))
-        common = content_hash(self.learner.fingerprint, model, state)
+        common = content_hash(self.learner.fingerprint, model, state, _shapes())
         return [f"{stage}/{content_hash(stage, common, item)[:40]}" for item in items]
+
+
+@lru_cache(maxsize=1)
+def _shapes() -> str:
+    """Of what tasks return: a release with other nouns must not be given the results of an older one."""
+    return content_hash([noun.model_json_schema() for noun in (RolledOut, Reflected, Curated)])
 
 
 @lru_cache(maxsize=4)

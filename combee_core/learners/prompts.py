@@ -9,6 +9,7 @@ from pathlib import Path
 
 from combee_core.errors import UsageError
 
+_EXAMPLE = re.compile(r'": "([^"]+)"')
 _PLACEHOLDER = re.compile(r"<<([A-Za-z][\w-]*)>>")
 _ATTEMPT = re.compile(r"<<[ \t]*([A-Za-z][\w-]*)[ \t]*>{0,2}")
 
@@ -19,6 +20,11 @@ class PromptFile:
 
     path: Path
     text: str
+
+    @property
+    def examples(self) -> frozenset[str]:
+        """The texts that the example of an answer holds; small models give them back as if they were theirs."""
+        return frozenset(_EXAMPLE.findall(self.text))
 
     def fill(self, values: Mapping[str, str]) -> str:
         """The text with each placeholder replaced once; what is put in is never read as a template."""

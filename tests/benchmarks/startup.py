@@ -1,6 +1,6 @@
 """What a command costs before it does anything: CPU seconds, the median of five runs, beside the limit that we keep.
 
-    make bench
+make bench
 """
 
 from __future__ import annotations

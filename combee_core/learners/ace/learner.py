@@ -92,12 +92,14 @@ class AceLearner:
         prompt = self._prompt(
             role, state, "reflect", trajectory.trace_id, layout.run(trajectory), schemas.REFLECTOR, trajectory.policy
         )
-        return Question(prompt, lambda data: parsing.reflection(data, trajectory))
+        echoes = self.prompts[role].examples
+        return Question(prompt, lambda data: parsing.reflection(data, trajectory, echoes))
 
     def curate(self, state: Playbook, group: Group) -> Question[Delta]:
         """The curator's question about one group."""
         prompt = self._prompt("curator", state, "curate", group.name, layout.group(group), schemas.CURATOR)
-        return Question(prompt, lambda data: parsing.curated(data, group, state))
+        echoes = self.prompts["curator"].examples
+        return Question(prompt, lambda data: parsing.curated(data, group, state, echoes))
 
     def merge(self, state: Playbook, operations: Sequence[Operation]) -> Question[Delta]:
         """The merger's question about the operations of all groups."""

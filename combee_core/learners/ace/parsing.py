@@ -19,7 +19,7 @@ from combee_core.learners.ace.operations import (
 )
 from combee_core.playbook import Playbook
 from combee_core.ports import Solution
-from combee_core.types import BulletTag, Delta, Group, Reflection, SetAside, Trajectory
+from combee_core.types import BulletTag, Delta, Group, Operation, Reflection, SetAside, Trajectory
 
 _NO_INSIGHT = frozenset({"none", "null", "n/a", "na", "nothing", "no insight", "no new insight", "-", '""'})
 _VERDICTS = ("helpful", "harmful", "neutral")
@@ -35,12 +35,17 @@ def solution(data: Any) -> Solution:
     return Solution(_as_text(data["final_answer"]), tuple(ids), _as_text(data.get("reasoning")))
 
 
-def reflection(data: Any, trajectory: Trajectory) -> Reflection:
-    """The reflector's answer. Raises `AnswerMalformed` if it does not say whether there is an insight."""
+def reflection(data: Any, trajectory: Trajectory, echoes: frozenset[str] = frozenset()) -> Reflection:
+    """The reflector's answer; `echoes` are texts of the prompt's own example.
+
+    Raises `AnswerMalformed` if it does not say whether there is an insight, or gives back the example.
+    """
     if not isinstance(data, dict) or "key_insight" not in data:
         raise AnswerMalformed("the reflector's answer has no key_insight (an empty one would mean: nothing learned)")
     tags, strange = _tags(data.get("bullet_tags"), f"reflect-{trajectory.trace_id}")
     insight = _as_text(data["key_insight"])
+    if insight in echoes:
+        raise AnswerMalformed(f"the reflector gave back the prompt's example as its insight: {insight!r}")
     return Reflection(
         trace_id=trajectory.trace_id,
         key_insight="" if insight.lower().rstrip(".") in _NO_INSIGHT else insight,
@@ -73,8 +78,9 @@ def _tags(raw: Any, where: str) -> tuple[tuple[BulletTag, ...], tuple[SetAside, 
     return tuple(tags), tuple(strange)
 
 
-def curated(data: Any, group: Group, state: Playbook) -> Delta:
-    """The curator's operations with the trace ids of the reflections that they name.
+def curated(data: Any, group: Group, state: Playbook, echoes: frozenset[str] = frozenset()) -> Delta:
+    """The curator's operations with the trace ids of the reflections that they name; `echoes` are texts of the
+    prompt's own example, which are set aside.
 
     Raises `AnswerMalformed` without a list of operations.
     """
@@ -83,6 +89,8 @@ def curated(data: Any, group: Group, state: Playbook) -> Delta:
     operations, set_aside = [], []
     for raw in read_operations(data):
         op = read_operation(raw, texts, group.name)
+        if isinstance(op, Operation) and op.text in echoes:
+            op = refuse(raw, "gives back the prompt's example", group.name)
         if isinstance(op, SetAside):
             set_aside.append(op)
             continue
