@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
@@ -46,7 +47,17 @@ def build_model(settings: ModelSettings) -> LanguageModel:
         return SimulatedModel(settings.model)
     from combee_core.adapters.litellm_model import LitellmModel
 
-    return LitellmModel(settings.model, settings.api_base)
+    return LitellmModel(settings.model, _address(settings, os.environ))
+
+
+def _address(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
+    """The server's address, also where litellm would take it from the environment.
+
+    It is part of the model's name: answers of one server must not be taken for those of another.
+    """
+    if settings.api_base or not settings.model.startswith("openai/"):
+        return settings.api_base
+    return environ.get("OPENAI_BASE_URL") or environ.get("OPENAI_API_BASE") or None
 
 
 @lru_cache(maxsize=1)

@@ -67,7 +67,8 @@ def _model(settings: ModelSettings) -> str:
 def _requests(settings: ModelSettings) -> str:
     return (
         f"at most {settings.most_requests} for one prompt: "
-        f"({settings.retries} retries + 1) x ({settings.max_waits} waits for 429 and 529 + 1)"
+        f"({settings.retries} retries + 1) x ({settings.max_waits} waits for 429 and 529 + 1); "
+        f"each gives up after {settings.timeout:g} s"
     )
 
 

@@ -1,0 +1,84 @@
+"""What is built once a process, and under which name."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from combee_core.adapters.stores import open_store
+from combee_core.adapters.workshop import Place, build_model, calls, client_for, open_workshop, stop_calls
+from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
+from combee_core.errors import RunStopped, StoreError
+from combee_core.records import Batch, Item
+from combee_core.runs import find_or_plan
+from combee_core.simulation.day import day
+from combee_core.simulation.world import World
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
+def test_a_server_from_the_environment_is_part_of_the_models_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_BASE", raising=False)
+    plain = build_model(ModelSettings(model="openai/x")).name
+    monkeypatch.setenv(variable, "http://127.0.0.1:1/v1")
+    assert plain == "openai/x"
+    assert build_model(ModelSettings(model="openai/x")).name == "openai/x@http://127.0.0.1:1/v1"
+    assert build_model(ModelSettings(model="anthropic/x")).name == "anthropic/x"
+    given = ModelSettings(model="openai/x", api_base="http://127.0.0.1:2/v1")
+    assert build_model(given).name == "openai/x@http://127.0.0.1:2/v1"
+
+
+def test_the_stand_in_answers_in_process() -> None:
+    assert build_model(ModelSettings(model="simulated/overload")).name == "simulated/overload"
+
+
+def test_there_is_one_client_for_a_store_and_settings() -> None:
+    assert client_for("memory://a", RunSettings()) is client_for("memory://a", RunSettings())
+    assert client_for("memory://a", RunSettings()) is not client_for("memory://b", RunSettings())
+    assert client_for("memory://a", RunSettings()) is not client_for("memory://a", RunSettings(seed=1))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A planned run with its first batch recorded."""
+    runs = day(World(0), 4, 0)
+    store = open_store(f"file://{tmp_path}/store")
+    request = RunRequest(store=store.uri, source=Source(day=date(2026, 3, 2)))
+    run = find_or_plan(store, request, [Item(id=r.trace_id, digest=r.digest) for r in runs], (), 0)
+    run.start_batch(Batch(number=1, trajectories=runs))
+    return Place(store=store.uri, run=run.key, number=1)
+
+
+def test_a_workshop_knows_its_run(place: Place) -> None:
+    shop = open_workshop(place)
+    assert len(shop.batch(1).trajectories) == 4
+    assert shop.state_before(1) == shop.learner.empty()
+    with pytest.raises(StoreError, match="has not recorded batch 2"):
+        shop.batch(2)
+    with pytest.raises(StoreError, match="no state after batch 1"):
+        shop.state_before(2)
+    with pytest.raises(StoreError, match="has no run"):
+        open_workshop(Place(store=place.store, run="nobody"))
+
+
+def test_task_keys_differ_by_stage_and_item_and_are_the_same_every_time(place: Place) -> None:
+    shop = open_workshop(place)
+    keys = shop.task_keys("reflect", 1, ["a", "b"])
+    assert keys == shop.task_keys("reflect", 1, ["a", "b"])
+    assert len({*keys, *shop.task_keys("curate", 1, ["a", "b"])}) == 4
+    assert all(key.startswith("reflect/") for key in keys)
+
+
+def test_a_stopped_process_makes_no_new_call_until_a_run_begins_again(place: Place) -> None:
+    shop = open_workshop(place)
+    question = shop.learner.reflect(shop.state_before(1), shop.batch(1).trajectories[0])
+    client = shop.client
+    stop_calls("enough")
+    with pytest.raises(RunStopped, match="enough"):
+        calls(client.ask(question, shop.run.key))
+    client.begin(shop.run.key)
+    assert calls(client.ask(question, shop.run.key)).value.key_insight
