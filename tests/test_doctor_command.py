@@ -12,6 +12,9 @@ import pytest
 from command import Combee
 from simserver import simulated_server
 
+from combee_core.cli.doctor import PACKAGES, versions
+from combee_core.errors import CombeeError
+
 
 def checks(done: Any) -> dict[str, Any]:
     return {check["check"]: check for check in done.json["checks"]}
@@ -57,6 +60,12 @@ def test_what_is_wrong_is_said_with_the_way_out(
     found = checks(done)[check]
     assert found["ok"] is False
     assert word in found["says"]
+
+
+def test_a_package_that_is_missing_is_found_before_the_night() -> None:
+    assert "tenacity" in PACKAGES
+    with pytest.raises(CombeeError, match="no-such-package not installed: pip install"):
+        versions(["prefect", "no-such-package"])
 
 
 def test_a_configured_server_that_is_not_there_is_named(combee: Combee, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -14,7 +14,8 @@ from combee_core.cli import options
 from combee_core.config import ModelSettings
 from combee_core.errors import CombeeError
 
-PACKAGES = ("combee-pipeline", "prefect", "litellm", "pydantic", "s3fs")
+PACKAGES = ("combee-pipeline", "prefect", "litellm", "pydantic", "s3fs", "json-repair", "tenacity")
+"""What a night needs. litellm uses tenacity without declaring it, and hides the real error where it is missing."""
 
 
 def add(commands: Any) -> None:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
         "store": lambda: _store(args.store),
         "server": _server,
         "flows": _flows,
-        "versions": _versions,
+        "versions": lambda: versions(PACKAGES),
     }
     found = []
     for name, check in checks.items():
@@ -99,8 +100,9 @@ def _flows() -> str:
     return f"found in {checkout()}"
 
 
-def _versions() -> str:
-    named = {"python": ".".join(map(str, sys.version_info[:3])), **{name: _version(name) for name in PACKAGES}}
+def versions(packages: Sequence[str]) -> str:
+    """Python's and each package's version. Raises `CombeeError` naming those that are not installed."""
+    named = {"python": ".".join(map(str, sys.version_info[:3])), **{name: _version(name) for name in packages}}
     missing = [name for name, number in named.items() if number is None]
     if missing:
         raise CombeeError(f"{', '.join(missing)} not installed: pip install 'combee-pipeline[pipeline]'")
