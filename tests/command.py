@@ -57,12 +57,18 @@ class Combee:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # A shell that runs the tests in the background lets its children ignore Ctrl-C.
+            preexec_fn=_heed_interrupts,
         )
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "COMBEE_"))}
         own = {"COMBEE_HOME": str(self.home), "PREFECT_HOME": str(self.home / "client"), "OPENAI_API_KEY": "none"}
         return {**kept, "PYTHONPATH": str(ROOT), **own, **self.environ}
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def kill(process: subprocess.Popen[str]) -> None:
