@@ -17,7 +17,7 @@ test: install
 	$(BIN)/python -m pytest
 
 bench: install
-	$(BIN)/python tests/benchmarks/startup.py
+	$(BIN)/python tests/benchmarks/run.py --only '$(ONLY)'
 
 lint: install
 	$(BIN)/ruff check .

@@ -10,8 +10,9 @@ from __future__ import annotations
 from combee_core.errors import CombeeError
 from combee_core.playbook import Bullet, Playbook, Section
 from combee_core.playbook_text import parse, render
+from combee_core.records import Accounting
 from combee_core.shuffle import group_count, group_sizes
-from combee_core.types import Accounting, Outcome, Reflection, Sample, Trajectory
+from combee_core.types import Outcome, Reflection, Sample, Trajectory
 
 __all__ = [
     "Accounting",

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from combee_core.errors import RunError
-from combee_core.records import Plan, TraceFate
-from combee_core.types import Accounting, Curated, Group, Reflected, RolledOut, Unread
+from combee_core.records import Accounting, Plan, TraceFate
+from combee_core.types import Curated, Group, Reflected, RolledOut, Unread
 
 
 def fates_of(

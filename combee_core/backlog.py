@@ -1,8 +1,15 @@
-"""Traces that were not learned from, filed in the store with the reason, so that a later night can pick them up."""
+"""Traces that were not learned from, filed in the store with the reason, so that a later night can pick them up.
+
+backlog/<playbook>/00.json … ff.json: each holds the entries whose hash begins like its name. A night of a hundred
+thousand failures writes 256 objects, and where nothing was ever filed none is read or written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from pydantic import Field
 
 from combee_core.base import Noun, content_hash
 from combee_core.ports import Store
@@ -22,38 +29,53 @@ class Entry(Noun):
     run: str
 
 
+class Shelf(Noun):
+    """The entries of one object, by the hash of id and content."""
+
+    entries: dict[str, Entry] = Field(default_factory=dict)
+
+
 def file(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> None:
     """Write an entry for each trace that was refused, failed or deferred; take out those that the run has settled.
 
     Entries are found by content: another night's trace of the same id is another trace.
     """
     folder = _folder(plan.request.playbook)
-    digests = {item.id: item.digest for item in plan.items}
     there = set(store.list(folder))
+    changes: dict[str, dict[str, Entry | None]] = defaultdict(dict)
+    for name, entry in _found(plan, fates):
+        key = f"{folder}{name[:2]}.json"
+        if entry or key in there:
+            changes[key][name] = entry
+    for key, changed in changes.items():
+        _change(store, key, changed)
+
+
+def _found(plan: Plan, fates: Iterable[TraceFate]) -> Iterator[tuple[str, Entry | None]]:
+    """The hash of each trace of the plan, and its entry; None for one that is settled or was skipped."""
+    digests = {item.id: item.digest for item in plan.items}
     for fate in fates:
-        if fate.trace_id not in digests:
-            continue
-        entry = Entry(**fate.model_dump(), digest=digests[fate.trace_id], run=plan.key)
-        key = f"{folder}{content_hash(entry.trace_id, entry.digest)[:24]}.json"
-        if fate.fate in FILED:
-            _put(store, key, write_record(entry))
-        elif key in there:
-            store.delete(key)
+        if digest := digests.get(fate.trace_id):
+            filed = fate.fate in FILED
+            entry = Entry(**fate.model_dump(), digest=digest, run=plan.key) if filed else None
+            yield content_hash(fate.trace_id, digest), entry
 
 
 def entries(store: Store, playbook: str) -> Iterator[Entry]:
     """Everything that is filed for a playbook; what cannot be read is left out."""
     for key in store.list(_folder(playbook)):
         blob = store.read(key)
-        entry = read_record(Entry, blob.data) if blob else None
-        if entry:
-            yield entry
+        shelf = read_record(Shelf, blob.data) if blob else None
+        yield from shelf.entries.values() if shelf else ()
 
 
-def _put(store: Store, key: str, data: bytes) -> None:
-    while not store.create(key, data):
+def _change(store: Store, key: str, changes: Mapping[str, Entry | None]) -> None:
+    """Put in what is an entry, take out what is None; what others change meanwhile stays changed."""
+    while True:
         blob = store.read(key)
-        if blob and store.replace(key, data, blob.tag):
+        shelf = (read_record(Shelf, blob.data) if blob else None) or Shelf()
+        after = Shelf(entries={name: entry for name, entry in {**shelf.entries, **changes}.items() if entry})
+        if after == shelf or store.replace(key, write_record(after), blob.tag if blob else None):
             return
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal
 
 from combee_core.base import Noun, content_hash
@@ -28,12 +29,17 @@ class Prompt(Noun):
     @property
     def sha(self) -> str:
         """Hash of what the model sees."""
-        return content_hash([m.model_dump() for m in self.messages], self.answer_schema)
+        *shared, last = ((message.role, message.content) for message in self.messages)
+        return content_hash([*(_shared_hash(*one) for one in shared), content_hash(*last)], self.answer_schema)
 
     @property
     def text(self) -> str:
         """All messages as one text, for counting."""
         return "\n\n".join(m.content for m in self.messages)
+
+
+# A playbook in front of ten thousand prompts is hashed once.
+_shared_hash = lru_cache(maxsize=64)(content_hash)
 
 
 class Usage(Noun):
@@ -71,7 +77,10 @@ class Completion(Noun):
 
 
 class Receipt(Noun):
-    """One paid call: who asked, which attempt, what it cost, and which run paid."""
+    """One paid call: who asked, which attempt, what it cost, and which run paid.
+
+    `hedge` marks the second request of an attempt, sent because the first was slow; it is paid for by itself.
+    """
 
     stage: str
     item: str
@@ -81,3 +90,4 @@ class Receipt(Noun):
     model: str
     usage: Usage = Usage()
     run: str = ""
+    hedge: bool = False

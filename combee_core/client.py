@@ -1,9 +1,10 @@
-"""The model client: one a process and configuration. Saved answers, waits, limits and the ledger live here, once."""
+"""The model client: one a process and configuration. What is saved is never bought again."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,16 +13,14 @@ from weakref import WeakValueDictionary
 
 from combee_core.answers import read_answer
 from combee_core.base import content_hash
+from combee_core.buying import Buyer, Order, Unfit
 from combee_core.calls import Completion, Prompt, Receipt, Request
 from combee_core.config import ModelSettings
 from combee_core.errors import (
     AnswerError,
     AnswerTruncated,
-    CombeeError,
-    ModelBusy,
     ModelRefused,
     ModelTooLarge,
-    ModelUnusable,
     RunStopped,
     StoreError,
     StoreUnavailable,
@@ -32,8 +31,6 @@ from combee_core.saving import Rejection, SavedAnswer, SavedAnswers
 
 T = TypeVar("T")
 
-_JITTER = 0.25
-_LONGEST_PAUSE = 60.0
 _STORE_PAUSES = (1, 2, 4, 8, 16, 30)
 
 
@@ -45,13 +42,20 @@ class Answered(Generic[T]):
     receipts: tuple[Receipt, ...]
 
 
+@dataclass(frozen=True)
+class _Found(Generic[T]):
+    saved: SavedAnswer
+    value: T
+
+
 @dataclass
 class Client:
     """Asks questions of a model for one learner version, on one event loop.
 
-    `stage_version` is the learner's fingerprint. `sleep` and `rng` are arguments so that tests need no clock.
+    `stage_version` is the learner's fingerprint. `sleep`, `clock` and `rng` are arguments so that tests need no clock.
     The greatest number of requests for one prompt is (retries + 1) × (waits + 1), where the retries are the
-    caller's: this client waits out 429 and 529 and repeats nothing else.
+    caller's, and twice that where slow calls are sent once more: this client waits out 429 and 529, sends a slow call
+    a second time, and repeats nothing else. Call `settle` at the end of a run.
     """
 
     model: LanguageModel
@@ -60,28 +64,37 @@ class Client:
     stage_version: str
     seed: int = 0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    clock: Callable[[], float] = time.monotonic
     rng: random.Random = field(default_factory=random.Random)
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.answers.store)
-        self._slots = asyncio.Semaphore(self.settings.concurrency)
+        self._buyer = Buyer(self.model, self.settings, self.ledger, self.sleep, self.clock, self.rng)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._stopped: CombeeError | None = None
         self._fresh: dict[str, list[Rejection]] = {}
 
-    def begin(self, run: str) -> None:
-        """Start an invocation of `run`: its counters stand at zero, and a stop of an earlier one is over."""
-        self.ledger.begin(run)
-        self._stopped = None
-        self._fresh.clear()
+    def begin(self, run: str, invocation: str = "") -> None:
+        """Start an invocation of `run`: its counters stand at zero, and a stop of an earlier one is over.
+
+        Nothing changes if `invocation`, the name that several processes share, has begun here already.
+        """
+        if self.ledger.begin(run, invocation):
+            self._buyer.stopped = None
+            self._fresh.clear()
 
     def stop(self, reason: str) -> None:
         """Refuse every new call with `RunStopped`; calls in flight finish and are saved."""
-        self._stopped = RunStopped(reason)
+        self._buyer.stopped = RunStopped(reason)
+        self._buyer.flush()
+
+    async def settle(self) -> None:
+        """End a run: nothing is waited for, what lost a race is ended and booked, and the ledger is written."""
+        await self._buyer.settle()
+        await asyncio.to_thread(self._buyer.flush)
 
     async def ask(self, question: Question[T], run: str, *, wide: bool = False, several: bool = False) -> Answered[T]:
-        """The parsed answer, from the store if it was ever accepted, else from one call.
+        """The parsed answer, from the store if it was ever accepted, else bought and saved.
 
         Raises the leaves of `ModelError` and `AnswerError`. A rejected answer is counted in the store and raised:
         the caller's retry asks with the next attempt. Truncation gets one retry with twice the budget, then it is
@@ -92,55 +105,56 @@ class Client:
         key = self.key(question.prompt)
         # One at a time: the same question asked twice at once would be paid for twice.
         async with self._turns.setdefault(key, asyncio.Lock()):
-            saved = await asyncio.to_thread(self.answers.accepted, key, _fits(question))
-            rejected = await asyncio.to_thread(self.answers.rejections, key)
-            if saved is None:
+            found, rejected = await asyncio.to_thread(self._look, question, key)
+            if found is None:
                 self._refuse_again(rejected if several else self._fresh.get(key, ()), wide)
-                saved = await self._ask_once(question, key, rejected, run, wide)
+                found = await self._buy(question, key, rejected, run, wide)
+                self._fresh.pop(key, None)
         paid = [r.receipt for r in rejected if r.receipt]
-        return Answered(question.parse(saved.answer), (*paid, saved.receipt))
+        return Answered(found.value, (*paid, found.saved.receipt))
 
     def key(self, prompt: Prompt) -> str:
         """Of a saved answer: stage version, prompt, model and sampling, trace or group."""
-        identity = {**self.settings.identity(), "model": self.model.name, "seed": self.seed}
+        identity = {**self._identity, "model": self.model.name, "seed": self.seed}
         return content_hash(self.stage_version, prompt.stage, prompt.sha, identity, prompt.item)
 
-    async def _ask_once(
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        return self.settings.identity()
+
+    def _look(self, question: Question[T], key: str) -> tuple[_Found[T] | None, list[Rejection]]:
+        """What the store has; where it has no answer, the prompt is fit to be sent. Blocks, so not on the loop."""
+        values: list[T] = []
+        saved, rejected = self.answers.find(key, _fits(question, values))
+        if saved:
+            return _Found(saved, values[-1]), rejected
+        self._check_size(question.prompt)
+        return None, rejected
+
+    async def _buy(
         self, question: Question[T], key: str, rejected: Sequence[Rejection], run: str, wide: bool
-    ) -> SavedAnswer:
+    ) -> _Found[T]:
         attempt, wide = len(rejected) + 1, wide or bool(_cuts(rejected))
-        await asyncio.to_thread(self._check_size, question.prompt)
-        request = self._request(question.prompt, attempt, wide)
 
-        async def settle(completion: Completion) -> SavedAnswer:
-            return await self._settle(question, key, completion, _receipt(request, completion, attempt, run), wide)
-
-        try:
-            return await self._patiently(request, run, settle)
-        except _Declined as error:
-            refused = ModelRefused(str(error))
-            await self._reject(key, attempt, refused, None)
-            raise refused from error
-
-    async def _settle(
-        self, question: Question[T], key: str, completion: Completion, receipt: Receipt, wide: bool
-    ) -> SavedAnswer:
-        """Read, check and save an answer, or count it as rejected and raise."""
-        try:
+        def read(completion: Completion, receipt: Receipt) -> _Found[T]:
             answer = read_answer(completion, use_reasoning=self.settings.use_reasoning)
-            question.parse(answer)
-            receipt = receipt.model_copy(update={"accepted": True})
-            saved = SavedAnswer(answer=answer, receipt=receipt)
-            return await self._keep(key, saved, _fits(question))
-        except (AnswerError, ModelRefused) as error:
-            named = self._named(error, final=self._allowed_cuts(wide) == 1)
-            await self._reject(key, receipt.attempt, named, receipt)
-            raise named from error
-        finally:
-            # After the answer itself, which a kill must not cost; but whatever it is worth, it is paid for.
-            await asyncio.to_thread(self.ledger.paid, receipt)
+            return _Found(SavedAnswer(answer=answer, receipt=receipt), question.parse(answer))
 
-    async def _keep(self, key: str, saved: SavedAnswer, fits: Callable[[Any], bool]) -> SavedAnswer:
+        async def keep(found: _Found[T]) -> _Found[T]:
+            values: list[T] = []
+            first = await self._save(key, found.saved, _fits(question, values))
+            return found if first is found.saved else _Found(first, values[-1])
+
+        try:
+            return await self._buyer.buy(Order(self._request(question.prompt, attempt, wide), run, attempt, read, keep))
+        except Unfit as unfit:
+            error = self._named(unfit, final=self._allowed_cuts(wide) == 1)
+            await self._reject(
+                key, attempt, Rejection(kind=type(error).__name__, reason=str(error), receipt=unfit.receipt)
+            )
+            raise error from unfit.error
+
+    async def _save(self, key: str, saved: SavedAnswer, fits: Callable[[Any], bool]) -> SavedAnswer:
         """Save a paid answer, however long the store is away within reason; then nothing more is bought."""
         for pause in _STORE_PAUSES:
             try:
@@ -150,7 +164,7 @@ class Client:
         try:
             return await asyncio.to_thread(self.answers.accept, key, saved, fits)
         except StoreError as error:
-            self._stopped = error
+            self._buyer.stopped = error
             raise
 
     def _allowed_cuts(self, wide: bool) -> int:
@@ -166,29 +180,30 @@ class Client:
         if len(cuts) >= self._allowed_cuts(wide):
             raise AnswerTruncated(cuts[-1].reason, True)
 
-    def _named(self, error: AnswerError | ModelRefused, *, final: bool) -> AnswerError | ModelRefused:
-        """The same error, saying which model it was."""
-        message = f"{self.model.name}: {error}"
+    def _named(self, unfit: Unfit, *, final: bool) -> AnswerError | ModelRefused:
+        """The same error, saying which model it was; a provider that refused the request has been named."""
+        error = unfit.error
+        message = f"{self.model.name}: {error}" if unfit.receipt else str(error)
         return AnswerTruncated(message, final) if isinstance(error, AnswerTruncated) else type(error)(message)
 
-    async def _reject(self, key: str, attempt: int, error: CombeeError, receipt: Receipt | None) -> None:
-        rejection = Rejection(kind=type(error).__name__, reason=str(error), receipt=receipt)
+    async def _reject(self, key: str, attempt: int, rejection: Rejection) -> None:
         self._fresh.setdefault(key, []).append(rejection)
         await asyncio.to_thread(self.answers.reject, key, attempt, rejection)
 
     @cached_property
-    def _limit(self) -> int | None:
-        """The most input tokens of one call, where it is known."""
+    def limit(self) -> int | None:
+        """The most input tokens of one call, where it is known. May load a model's library."""
         return self.settings.context_tokens or self.model.context_tokens
 
     def _check_size(self, prompt: Prompt) -> None:
-        """Raise `ModelTooLarge` for a prompt beyond the limit. Not on the loop: it may load a model's library."""
-        if self._limit is None:
+        """Raise `ModelTooLarge` for a prompt beyond the limit. May load a model's library."""
+        # A token has at least one byte, so most prompts need no counting.
+        if self.limit is None or len(prompt.text.encode("utf-8", "replace")) <= self.limit:
             return
         size = self.model.count(prompt.text)
-        if size > self._limit:
+        if size > self.limit:
             raise ModelTooLarge(
-                f"{prompt.item}: about {size} tokens, more than the {self._limit} that {self.model.name} takes"
+                f"{prompt.item}: about {size} tokens, more than the {self.limit} that {self.model.name} takes"
             )
 
     def _request(self, prompt: Prompt, attempt: int, wide: bool) -> Request:
@@ -200,59 +215,16 @@ class Client:
             timeout=self.settings.timeout,
         )
 
-    async def _patiently(
-        self, request: Request, run: str, settle: Callable[[Completion], Awaitable[SavedAnswer]]
-    ) -> SavedAnswer:
-        """One call, waiting out 429 and 529 within the budget, without a slot while it waits.
 
-        The slot is held until the answer is settled: one that is not saved yet is a call in flight.
-        """
-        waits, waited = 0, 0.0
-        while True:
-            async with self._slots:
-                try:
-                    completion = await self._send(request, run)
-                except ModelBusy as busy:
-                    pause = self._pause(busy.retry_after, waits)
-                    waits, waited = waits + 1, waited + pause
-                    if waits > self.settings.max_waits or waited > self.settings.wait_budget:
-                        # Asked to wait for longer than we may, another try at once would be an offence.
-                        busy.retryable = waited <= self.settings.wait_budget
-                        raise
-                else:
-                    return await settle(completion)
-            await self.sleep(pause)
+def _fits(question: Question[T], values: list[T]) -> Callable[[Any], bool]:
+    """Whether an answer can be used today: one saved by other code may not be, and then counts as absent.
 
-    def _pause(self, retry_after: float | None, waits: int) -> float:
-        """Seconds: what the provider asked for and a little more, else a doubling time with jitter."""
-        if retry_after is not None and retry_after >= 0:
-            return retry_after + self.rng.uniform(0, _JITTER)
-        return min(_LONGEST_PAUSE, 2.0**waits) * self.rng.uniform(0.5, 1.5)
-
-    async def _send(self, request: Request, run: str) -> Completion:
-        if self._stopped is not None:
-            # A copy: one exception raised from many tasks would collect all their tracebacks.
-            raise type(self._stopped)(*self._stopped.args)
-        self.ledger.asked(run, request.prompt.stage)
-        try:
-            return await self.model.complete(request)
-        except ModelRefused as error:
-            raise _Declined(str(error)) from error
-        except ModelUnusable as error:
-            self._stopped = error
-            raise
-
-
-class _Declined(ModelRefused):
-    """The provider refused the request itself: there is no answer, and nothing was paid."""
-
-
-def _fits(question: Question[Any]) -> Callable[[Any], bool]:
-    """Whether an answer can be used today: one saved by other code may not be, and then counts as absent."""
+    The value of one that fits is added to `values`.
+    """
 
     def fits(answer: Any) -> bool:
         try:
-            question.parse(answer)
+            values.append(question.parse(answer))
         except AnswerError:
             return False
         return True
@@ -262,16 +234,3 @@ def _fits(question: Question[Any]) -> Callable[[Any], bool]:
 
 def _cuts(rejected: Sequence[Rejection]) -> list[Rejection]:
     return [r for r in rejected if r.kind == AnswerTruncated.__name__]
-
-
-def _receipt(request: Request, completion: Completion, attempt: int, run: str) -> Receipt:
-    return Receipt(
-        stage=request.prompt.stage,
-        item=request.prompt.item,
-        prompt_sha=request.prompt.sha,
-        attempt=attempt,
-        accepted=False,
-        model=completion.model,
-        usage=completion.usage,
-        run=run,
-    )

@@ -12,6 +12,7 @@ from combee_core.errors import RunError
 from combee_core.ports import Learner
 from combee_core.records import State
 from combee_core.shuffle import copies_met
+from combee_core.survival import Tell, survival
 from combee_core.types import Curated, Delta, Group, Merged, Reflected, RolledOut, Update
 from combee_core.votes import votes
 
@@ -49,12 +50,36 @@ class Results:
         results = [*self.rolled, *self.reflected, *self.curated, self.merged]
         return tuple(receipt for result in results for receipt in result.receipts)
 
+    @property
+    def insights(self) -> list[str]:
+        """What the batch's reflections say, without those that say nothing."""
+        return [r.reflection.key_insight for r in self.reflected if r.reflection and not r.reflection.is_nothing]
 
-def conclude(number: int, state: Any, version: int, results: Results, *, learner: Learner[Any]) -> State:
-    """The record of batch `number`, from `state` before it; `version` is the one that new bullets will carry."""
+    @property
+    def levels(self) -> list[tuple[str, list[str]]]:
+        """The levels of the reduce by name, each with the texts of the operations that left it."""
+        between = [(f"round {n}", delta) for n, delta in enumerate(self.merged.between, start=1)]
+        curators = [op.text for result in self.curated for op in result.delta.operations]
+        merges = [*between, ("merge", self.merged.delta)]
+        return [("curate", curators), *((name, [op.text for op in delta.operations]) for name, delta in merges)]
+
+
+def conclude(
+    number: int, state: Any, version: int, results: Results, *, learner: Learner[Any], tell: Tell | None = None
+) -> State:
+    """The record of batch `number`, from `state` before it; `version` is the one that new bullets will carry.
+
+    `tell` names the known rules that a text states, where there are any: then survival is counted, not estimated.
+    """
     reflections = [result.reflection for result in results.reflected if result.reflection]
     delta = results.merged.delta
-    update = Update(operations=delta.operations, votes=votes(reflections), set_aside=delta.set_aside, fates=delta.fates)
+    update = Update(
+        operations=delta.operations,
+        votes=votes(reflections),
+        set_aside=delta.set_aside,
+        fates=delta.fates,
+        conflicts=delta.conflicts,
+    )
     applied = learner.apply(state, update, version)
     strange_tags = tuple(item for reflection in reflections for item in reflection.set_aside)
     return State(
@@ -65,5 +90,7 @@ def conclude(number: int, state: Any, version: int, results: Results, *, learner
         set_aside=(*strange_tags, *update.set_aside, *applied.set_aside),
         receipts=results.receipts,
         groups=len(results.groups),
+        calls=sum(curated.calls for curated in results.curated),
         copies_met=copies_met(results.groups),
+        survival=survival(results.insights, results.levels, tell),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -11,7 +11,15 @@ from combee_core.base import Noun
 from combee_core.types import ShuffleMode
 
 SIMULATED = "simulated/overload"
+AUTO = "auto"
+Auto = Literal["auto"]
 Scoring = Literal["exact", "number", "formula"]
+Grouping = Literal["paper", "bounded", "auto"]
+"""How many groups: ⌊√n⌋ as in the paper, or as many as hold at most `max_group` entries each."""
+MergeForm = Literal["paper", "cluster", "auto"]
+"""How groups' operations become one list: in one call as in the paper, or in code with a call for each cluster."""
+Peak = Literal["fit", "difference"]
+"""Where the steepest slope of the curve is read: off the fit at the smallest size, or between two measurements."""
 
 
 class ModelSettings(Noun):
@@ -24,7 +32,12 @@ class ModelSettings(Noun):
     context_tokens: int | None = Field(None, description="Largest input of a call; by default what litellm knows")
     use_reasoning: bool = Field(False, description="Read the reasoning field when the content is empty")
     timeout: float = Field(300.0, gt=0, description="Seconds for one call")
-    concurrency: int = Field(32, gt=0, description="Calls in flight at most")
+    concurrency: int = Field(32, gt=0, description="Calls in flight at the start")
+    max_concurrency: int = Field(256, gt=0, description="Calls in flight at most, where latency and 429s allow more")
+    rpm: int | None = Field(None, gt=0, description="Requests a minute that the provider allows")
+    tpm: int | None = Field(None, gt=0, description="Tokens a minute that the provider allows")
+    processes: int = Field(1, gt=0, description="Processes that share these limits; each takes its part")
+    hedge: float = Field(4.0, ge=0, description="Times the median after which a slow call is sent once more (0: never)")
     retries: int = Field(2, ge=0, description="Retries of a failed call (waits for 429 and 529 are not retries)")
     retry_delay: float = Field(1.0, ge=0, description="Seconds before the first retry; doubles each time")
     max_waits: int = Field(6, ge=0, description="How often one call waits out a 429 or 529")
@@ -42,22 +55,39 @@ class ModelSettings(Noun):
         return (self.retries + 1) * (self.max_waits + 1)
 
 
+class SizeSettings(Noun):
+    """How `batch_size="auto"` chooses (Combee, dynamic batch-size controller)."""
+
+    candidates: tuple[int, ...] = Field((5, 10, 20, 40, 80), min_length=1, description="Batch sizes that are measured")
+    tau: float = Field(0.016, gt=0, lt=1, description="Share of the peak slope at which larger batches stop to pay")
+    peak: Peak = Field("fit", description="fit: slope of the fitted curve at the smallest size; difference: measured")
+    cap: int = Field(200, gt=0, description="Largest batch that is chosen")
+    fallback: int = Field(40, gt=0, description="Batch size where nothing can be measured")
+    drift: float = Field(0.5, gt=0, description="Share by which delays may leave the curve before it is measured again")
+
+
 class RunSettings(Noun):
     """How a run learns."""
 
     learner: str = "ace"
     prompts: str | None = Field(None, description="Folder whose .md files replace the learner's own")
-    batch_size: int = Field(40, gt=0, description="Traces or samples to an iteration")
+    batch_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Traces or samples to an iteration")
+    sizes: SizeSettings = SizeSettings()
     copies: int = Field(2, gt=0, description="How often each reflection is dealt into the groups (p in the paper)")
     shuffle: ShuffleMode = Field("paper", description="paper: as drawn; spread: copies in different groups")
     seed: int = Field(0, description="Of the shuffles and of the model's sampling")
+    grouping: Grouping = Field("auto", description="paper: √n groups; bounded: at most max-group entries in each")
+    max_group: int = Field(8, gt=1, description="Entries of a bounded group")
+    merge: MergeForm = Field("auto", description="paper: one call; cluster: in code, and a call for each cluster")
+    levels: int = Field(2, ge=2, description="Levels of the reduce; more than two merge in rounds, for comparison")
     max_failed: float = Field(0.05, ge=0, le=1, description="Share of failed reflections that fails a batch")
-    rollout_shard: int = Field(8, gt=0, description="Samples rolled out by one task")
+    shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
+    dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
     model: ModelSettings = ModelSettings()
 
     def identity(self) -> dict[str, Any]:
         """What the result depends on: part of a run's key. Of `prompts` the content counts, not the place."""
-        own = self.model_dump(exclude={"model", "rollout_shard", "prompts"})
+        own = self.model_dump(mode="json", exclude={"model", "shard_size", "dask", "prompts"})
         return {**own, "model": self.model.identity()}
 
 

@@ -13,8 +13,8 @@ from combee_core.types import Curated, Delta, Group, Reflection
 
 
 async def curate(group: Group, state: Any, *, learner: Learner[Any], client: Client, run: str) -> Curated:
-    """The operations of one group. What is too large, cut or refused is bisected; a single reflection that is still
-    refused is named in `refused`, the others are learned from.
+    """The operations of one group. What is too large (counted before it is sent), cut or refused is read in halves,
+    and `calls` says in how many parts; a single reflection that is still refused is named in `refused`.
 
     Raises the error of a single reflection that is too large or cut even alone.
     """
@@ -31,14 +31,15 @@ async def curate(group: Group, state: Any, *, learner: Learner[Any], client: Cli
         group=group.number,
         delta=join([answer.value for answer in parts.answers]),
         refused=tuple(sorted({reflection.trace_id for reflection, _ in parts.left})),
+        calls=len(parts.answers) + len(parts.left),
         receipts=tuple(receipt for answer in parts.answers for receipt in answer.receipts),
     )
 
 
 def join(deltas: Sequence[Delta]) -> Delta:
-    """Several deltas as one, in their order."""
+    """Several curators' deltas as one, in their order."""
     return Delta(
         operations=tuple(op for delta in deltas for op in delta.operations),
         set_aside=tuple(item for delta in deltas for item in delta.set_aside),
-        fates=tuple(fate for delta in deltas for fate in delta.fates),
+        conflicts=tuple(conflict for delta in deltas for conflict in delta.conflicts),
     )

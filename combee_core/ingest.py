@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
 from combee_core.days import Window, holds, moment_of
 from combee_core.errors import CombeeError
 from combee_core.ports import ReadOptions, TraceReader
+from combee_core.spool import Catalogue, Entry, MemorySpool, Spool
 from combee_core.traces.values import agent_ran
 from combee_core.types import TraceFile, Trajectory, Unread
 
@@ -22,24 +24,34 @@ class Ingested:
     `by_format` counts trajectories by the name of their format.
     """
 
-    trajectories: tuple[Trajectory, ...] = ()
+    trajectories: Catalogue[Trajectory]
     unread: tuple[Unread, ...] = ()
     by_format: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
-    trajectory: Trajectory
+    """What memory holds of a run while all are read."""
+
+    trace_id: str
+    digest: str
+    number: int
     format: str
     moment: datetime
+    source: str
 
 
-@dataclass(frozen=True)
-class _Lost:
+class _Lost(NamedTuple):
     """`moment` is None for a file that could not even be opened; such a one belongs to every window."""
 
     unread: Unread
     moment: datetime | None = None
+
+
+class _Found(NamedTuple):
+    trajectory: Trajectory
+    format: str
+    moment: datetime
 
 
 def ingest(
@@ -47,31 +59,79 @@ def ingest(
     readers: Sequence[TraceReader],
     options: ReadOptions,
     window: Window | None = None,
+    spool: Spool[Trajectory] | None = None,
 ) -> Ingested:
     """Read all files; with a window keep what is of that time alone. Content never raises.
 
     The first reader that recognises a file's content reads it. Equal runs (same digest) count once: the
     earliest is kept. Of different runs with one id the smallest digest keeps it, the others get theirs
     appended; so ids depend neither on the order nor on the names of files.
+
+    Trajectories go into the spool one by one: memory holds one file and, of each run, its id and hashes.
     """
-    found = [item for file in files for item in _open(file, readers, options, window)]
-    first, copies = _split_copies([item for item in found if isinstance(item, _Run)])
-    kept = {digest: run for digest, run in first.items() if _inside(run.moment, window)}
-    ids = _unique_ids({digest: run.trajectory.trace_id for digest, run in kept.items()})
-    lost = [item for item in found if isinstance(item, _Lost)]
-    lost += [_copy(run, ids.get(digest, run.trajectory.trace_id)) for digest, run in copies]
-    unread = [item.unread for item in lost if _inside(item.moment, window)]
-    runs = (run.trajectory.model_copy(update={"trace_id": ids[digest]}) for digest, run in kept.items())
-    return Ingested(
-        trajectories=tuple(sorted(runs, key=lambda run: run.trace_id)),
-        unread=tuple(_numbered(unread, ids.values())),
-        by_format=dict(sorted(Counter(run.format for run in kept.values()).items())),
-    )
+    sieve = _Sieve(window, MemorySpool() if spool is None else spool)
+    for file in files:
+        for item in _open(file, readers, options, window):
+            sieve.add(item)
+    return sieve.result()
+
+
+class _Sieve:
+    """Lets through what lies in the window; of equal runs the earliest, whatever order they come in."""
+
+    def __init__(self, window: Window | None, spool: Spool[Trajectory]) -> None:
+        self._window, self._spool = window, spool
+        self._first: dict[str, _Run] = {}
+        self._copies: list[_Run] = []
+        self._unread: list[Unread] = []
+        self._before: set[bytes] = set()
+
+    def add(self, item: _Found | _Lost) -> None:
+        """Take one run or loss."""
+        window, moment = self._window, item.moment
+        inside = window is None or moment is None or holds(window, moment)
+        if isinstance(item, _Lost):
+            self._unread += [item.unread] if inside else []
+        elif inside:
+            self._keep(*item)
+        elif window and item.moment < window.start:
+            # That it was there is enough to know a copy by. What comes after the window is nobody's original.
+            self._before.add(bytes.fromhex(item.trajectory.digest))
+
+    def result(self) -> Ingested:
+        """Everything, when all has been added."""
+        known = {digest for digest in self._first if bytes.fromhex(digest) in self._before}
+        kept = {digest: run for digest, run in self._first.items() if digest not in known}
+        ids = _unique_ids({digest: run.trace_id for digest, run in kept.items()})
+        copies = (*self._copies, *(self._first[digest] for digest in known))
+        unread = [*self._unread, *(_copy(run, ids.get(run.digest, run.trace_id)) for run in copies)]
+        return Ingested(
+            trajectories=Catalogue(self._spool, (self._entry(run, ids[run.digest]) for run in kept.values())),
+            unread=tuple(_numbered(unread, ids.values())),
+            by_format=dict(sorted(Counter(run.format for run in kept.values()).items())),
+        )
+
+    def _keep(self, trajectory: Trajectory, name: str, moment: datetime) -> None:
+        digest, source = trajectory.digest, trajectory.source
+        held = self._first.get(digest)
+        stays = held is not None and (held.moment, held.source) <= (moment, source)
+        number = -1 if stays else self._spool.put(trajectory)
+        run = _Run(trajectory.trace_id, digest, number, name, moment, source)
+        if held:
+            self._copies.append(run if stays else held)
+        if not stays:
+            self._first[digest] = run
+
+    def _entry(self, run: _Run, name: str) -> Entry:
+        if name == run.trace_id:
+            return Entry(name, run.digest, run.number)
+        renamed = self._spool.get(run.number).model_copy(update={"trace_id": name})
+        return Entry(name, renamed.digest, self._spool.put(renamed))
 
 
 def _open(
     file: TraceFile | Unread, readers: Sequence[TraceReader], options: ReadOptions, window: Window | None
-) -> Iterator[_Run | _Lost]:
+) -> Iterator[_Found | _Lost]:
     if isinstance(file, Unread):
         yield _Lost(file)
         return
@@ -84,7 +144,7 @@ def _open(
             idle = Unread(where=item.source, reason="agent never started", trace_id=item.trace_id)
             yield _Lost(idle, moment)
         else:
-            yield _Run(item, name, moment)
+            yield _Found(item, name, moment)
 
 
 def _read(
@@ -106,24 +166,8 @@ def _read(
     yield Unread(where=file.uri, reason="unknown format" if file.data else "unknown format: empty file"), ""
 
 
-def _split_copies(runs: Iterable[_Run]) -> tuple[dict[str, _Run], list[tuple[str, _Run]]]:
-    """The earliest run of each digest, and the rest with theirs."""
-    first: dict[str, _Run] = {}
-    copies: list[tuple[str, _Run]] = []
-    for run in sorted(runs, key=lambda run: (run.moment, run.trajectory.source)):
-        digest = run.trajectory.digest
-        if first.setdefault(digest, run) is not run:
-            copies.append((digest, run))
-    return first, copies
-
-
-def _copy(run: _Run, kept_as: str) -> _Lost:
-    unread = Unread(where=run.trajectory.source, reason=f"duplicate of {kept_as}", trace_id=kept_as)
-    return _Lost(unread, run.moment)
-
-
-def _inside(moment: datetime | None, window: Window | None) -> bool:
-    return window is None or moment is None or holds(window, moment)
+def _copy(run: _Run, kept_as: str) -> Unread:
+    return Unread(where=run.source, reason=f"duplicate of {kept_as}", trace_id=kept_as)
 
 
 def _unique_ids(ids: Mapping[str, str]) -> dict[str, str]:

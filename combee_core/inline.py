@@ -15,17 +15,22 @@ from combee_core.merge import merge
 from combee_core.parts import together
 from combee_core.ports import Learner, Scorer
 from combee_core.records import Batch, State
+from combee_core.reduction import Reduction
 from combee_core.reflect import reflect
 from combee_core.rollout import rollout
 from combee_core.shuffle import batch_seed, shuffle
-from combee_core.types import Curated, Group, Merged, Reflected, RolledOut, Sample, Trajectory
+from combee_core.survival import Tell
+from combee_core.types import Curated, Group, Merged, Operation, Reflected, RolledOut, Sample, Trajectory
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
 class Inline:
-    """Runs batches one after the other on a client; `naive` gives all reflections to a single curator call."""
+    """Runs batches one after the other on a client; `naive` gives all reflections to a single curator call.
+
+    `tell` names the known rules that a text states, where there are any, so that survival is counted exactly.
+    """
 
     learner: Learner[Any]
     client: Client
@@ -33,6 +38,7 @@ class Inline:
     scorer: Scorer
     run: str = "inline"
     naive: bool = False
+    tell: Tell | None = None
 
     async def iterate(self, batch: Batch, state: Any, version: int = 1) -> State:
         """The state after one batch; `version` is the one that its bullets will carry.
@@ -43,11 +49,16 @@ class Inline:
         trajectories = [*batch.trajectories, *(r.trajectory for r in rolled if r.trajectory)]
         reflected = await together(self._reflect(trajectory, state) for trajectory in trajectories)
         check_failures(reflected, self.settings.max_failed)
-        groups = self._groups(reflected, batch.number)
+        results = await self.reduce(reflected, batch.number, state, rolled)
+        return conclude(batch.number, state, version, results, learner=self.learner, tell=self.tell)
+
+    async def reduce(
+        self, reflected: Sequence[Reflected], number: int, state: Any, rolled: Sequence[RolledOut] = ()
+    ) -> Results:
+        """The reflections of batch `number`, shuffled, curated and merged; nothing is applied."""
+        groups = self._groups(reflected, number)
         curated = await together(self._curate(group, state) for group in groups)
-        merged = await self._merge(curated, state)
-        results = Results(rolled, reflected, groups, curated, merged)
-        return conclude(batch.number, state, version, results, learner=self.learner)
+        return Results(rolled, reflected, groups, curated, await self.merge(curated, state))
 
     def _tools(self) -> dict[str, Any]:
         return {"learner": self.learner, "client": self.client, "run": self.run}
@@ -66,8 +77,16 @@ class Inline:
     async def _curate(self, group: Group, state: Any) -> Curated:
         return await self._retried(lambda: curate(group, state, **self._tools()))
 
-    async def _merge(self, curated: Sequence[Curated], state: Any) -> Merged:
-        return await self._retried(lambda: merge([result.delta for result in curated], state, **self._tools()))
+    async def merge(self, curated: Sequence[Curated], state: Any) -> Merged:
+        """The groups' operations put together, in as many calls and rounds as the settings' form takes."""
+        reduction = Reduction([result.delta for result in curated], self.settings.merge, self.settings.levels)
+        while parts := reduction.parts:
+            numbered = enumerate(parts, start=1)
+            reduction.take(await together(self._merge_part(part, number, state) for number, part in numbered))
+        return reduction.result()
+
+    async def _merge_part(self, part: Sequence[Operation], number: int, state: Any) -> Merged:
+        return await self._retried(lambda: merge(part, number, state, **self._tools()))
 
     async def _retried(self, stage: Callable[[], Awaitable[R]]) -> R:
         """The stage's result, with the retries that an orchestrator would make."""
@@ -86,4 +105,4 @@ class Inline:
         if self.naive:
             entries = tuple(sorted(reflections, key=lambda r: r.trace_id))
             return (Group(number=1, of=1, entries=entries),) if entries else ()
-        return shuffle(reflections, self.settings.copies, batch_seed(self.settings.seed, number), self.settings.shuffle)
+        return shuffle(reflections, self.settings, batch_seed(self.settings.seed, number))

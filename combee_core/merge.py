@@ -1,44 +1,43 @@
-"""Deltas, state → one delta: the second level of the reduce, in the paper's form."""
+"""Operations, state → fewer operations: one merge call. Which operations a call reads is the reduction's affair."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from combee_core.client import Answered, Client
-from combee_core.errors import CombeeError
+from combee_core.fates import side_by_side, untouched
 from combee_core.parts import ask_in_parts
-from combee_core.ports import Learner
-from combee_core.types import Delta, Merged, Operation, OperationFate
+from combee_core.ports import Learner, Question
+from combee_core.reduction import Reduction
+from combee_core.types import Delta, Merged, Operation
+
+__all__ = ["Reduction", "merge"]
 
 
-async def merge(deltas: Sequence[Delta], state: Any, *, learner: Learner[Any], client: Client, run: str) -> Merged:
-    """One list of operations out of those of all groups.
+async def merge(
+    part: Sequence[Operation], number: int, state: Any, *, learner: Learner[Any], client: Client, run: str
+) -> Merged:
+    """One list of operations out of `part`, with a fate for each, in their order; `number` names the call.
 
-    No call where there is nothing to merge: no operation, or those of one group alone. A list that is too large, cut
-    or refused is merged in halves; a single operation that is refused even so passes as its curator wrote it.
+    A list that is too large, cut or refused is merged in halves; a single operation that is refused even so passes as
+    its curator wrote it.
     """
-    operations = [op for delta in deltas for op in delta.operations]
-    set_aside = tuple(item for delta in deltas for item in delta.set_aside)
-    if sum(bool(delta.operations) for delta in deltas) <= 1:
-        fates = tuple(OperationFate(text=op.text, origin=op.origin, fate="kept") for op in operations)
-        return Merged(delta=Delta(operations=tuple(operations), set_aside=set_aside, fates=fates))
 
-    async def ask(part: Sequence[Operation], wide: bool) -> Answered[Delta]:
-        return await client.ask(learner.merge(state, part), run, wide=wide, several=len(part) > 1)
+    async def ask(at: Sequence[int], wide: bool) -> tuple[Sequence[int], Answered[Delta]]:
+        question = _numbered(learner.merge(state, [part[i] for i in at]), number)
+        return at, await client.ask(question, run, wide=wide, several=len(at) > 1)
 
-    parts = await ask_in_parts(operations, ask)
-    answers = [answer.value for answer in parts.answers]
+    asked = await ask_in_parts(range(len(part)), ask)
+    pieces = [(at, answer.value) for at, answer in asked.answers]
+    pieces += [((i,), untouched([part[i]], f"not merged: {error}")) for i, error in asked.left]
     return Merged(
-        delta=Delta(
-            operations=(*(op for delta in answers for op in delta.operations), *(op for op, _ in parts.left)),
-            set_aside=(*set_aside, *(item for delta in answers for item in delta.set_aside)),
-            fates=(*(fate for delta in answers for fate in delta.fates), *map(_unmerged, parts.left)),
-        ),
-        receipts=tuple(receipt for answer in parts.answers for receipt in answer.receipts),
+        delta=side_by_side(pieces),
+        receipts=tuple(receipt for _, answer in asked.answers for receipt in answer.receipts),
     )
 
 
-def _unmerged(left: tuple[Operation, CombeeError]) -> OperationFate:
-    op, error = left
-    return OperationFate(text=op.text, origin=op.origin, fate="kept", because=f"not merged: {error}")
+def _numbered(question: Question[Delta], number: int) -> Question[Delta]:
+    """The same question under a name of its own, as the calls of one stage need."""
+    return replace(question, prompt=question.prompt.model_copy(update={"item": f"merge-m{number:02d}"}))

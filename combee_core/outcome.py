@@ -9,9 +9,10 @@ from combee_core.accounting import account
 from combee_core.base import is_simulated
 from combee_core.config import RunRequest
 from combee_core.errors import ModelError, RunError, StoreError
-from combee_core.ledger import STAGES, Ledger, total
+from combee_core.ledger import STAGES, Ledger
 from combee_core.records import Amounts, Failure, Plan, RunResult, State, TraceFate
 from combee_core.shuffle import SMALLEST
+from combee_core.tally import Tally, tally
 from combee_core.types import SetAside
 from combee_core.versions import Version
 
@@ -26,25 +27,34 @@ def finished(
     set_aside: Iterable[SetAside],
     ledger: Ledger,
 ) -> RunResult:
-    """The result of a run whose version stands; version 0 with the empty state's digest while there is none."""
-    everything = (*(item for state in states for item in state.set_aside), *set_aside)
+    """The result of a run whose version stands; version 0 with the empty state's digest while there is none.
+
+    `states` is gone through twice; no more than one of them is held.
+    """
+    all_in_all = tally(states, set_aside)
     return RunResult(
         version=version.version if version else EMPTY_VERSION,
         digest=version.digest if version else empty_digest,
-        groups=tuple(state.groups for state in states),
-        set_aside=tuple(dict.fromkeys(everything)),
-        note=_note(plan, states),
-        **_common(plan, states, _fates(states), ledger),
+        groups=all_in_all.groups,
+        calls=all_in_all.calls,
+        survival=all_in_all.survival,
+        set_aside=all_in_all.set_aside,
+        more_set_aside=all_in_all.more_set_aside,
+        note=_note(plan, all_in_all),
+        **_accounted(plan, all_in_all.fates),
+        **_spent(plan, states, all_in_all.models, ledger),
     )
 
 
 def failed(plan: Plan, states: Sequence[State], failure: Failure, ledger: Ledger) -> RunResult:
-    """The result of a run that published nothing: what it had learned so far is deferred."""
-    held = [
+    """The result of a run that published nothing: what it had learned so far is deferred. `states` as in `finished`."""
+    so_far = tally(states)
+    held = (
         fate.model_copy(update={"fate": "deferred", "reason": "not published"}) if fate.fate == "learned" else fate
-        for fate in _fates(states)
-    ]
-    return RunResult(version=None, digest=None, error=failure, **_common(plan, states, held, ledger))
+        for fate in so_far.fates
+    )
+    spent = _spent(plan, states, so_far.models, ledger)
+    return RunResult(version=None, digest=None, error=failure, **_accounted(plan, held), **spent)
 
 
 def never_begun(request: RunRequest, error: BaseException) -> RunResult:
@@ -84,33 +94,28 @@ def replayed(result: RunResult) -> RunResult:
     )
 
 
-def _fates(states: Sequence[State]) -> list[TraceFate]:
-    return [fate for state in states for fate in state.fates]
-
-
-def _note(plan: Plan, states: Sequence[State]) -> str:
+def _note(plan: Plan, made: Tally) -> str:
     day = f" for {plan.request.source.day}" if plan.request.source.day else ""
     if not plan.items:
         skipped = sum(bool(unread.trace_id) for unread in plan.unread)
         return f"no usable traces{day}: all {skipped} were skipped" if skipped else f"no traces{day}"
-    single = [str(state.number) for state in states if state.groups == 1]
-    where = f"batch {', '.join(single)}: " if plan.batch_count > 1 else ""
-    return f"{where}single group: fewer than {SMALLEST} reflections" if single else ""
+    where = f"batch {', '.join(map(str, made.single))}: " if made.batches > 1 else ""
+    return f"{where}single group: fewer than {SMALLEST} reflections" if made.single else ""
 
 
-def _common(plan: Plan, states: Sequence[State], fates: Iterable[TraceFate], ledger: Ledger) -> dict[str, Any]:
+def _accounted(plan: Plan, fates: Iterable[TraceFate]) -> dict[str, Any]:
     table, everything = account(plan, fates)
-    receipts = ledger.receipts(plan.key, [receipt for state in states for receipt in state.receipts])
-    now, ever = ledger.spend(plan.key), total(receipts)
-    answered = (receipt.model for receipt in (*receipts, *(r for s in states for r in s.receipts)))
-    models = {plan.request.settings.model.model, *answered}
+    left_out = tuple(unread for unread in plan.unread if not unread.trace_id)
+    return {"accounting": table, "fates": everything, "left_out": left_out}
+
+
+def _spent(plan: Plan, states: Sequence[State], models: Iterable[str], ledger: Ledger) -> dict[str, Any]:
+    known = (receipt for state in states for receipt in state.receipts)
+    now, ever = ledger.spend(plan.key), ledger.total(plan.key, known)
     return {
         "playbook": plan.request.playbook,
         "run": plan.key,
-        "simulated": any(map(is_simulated, models)),
-        "accounting": table,
-        "fates": everything,
-        "left_out": tuple(unread for unread in plan.unread if not unread.trace_id),
+        "simulated": any(map(is_simulated, {plan.request.settings.model.model, *models})),
         "model_calls": ledger.calls(plan.key),
         "tokens": Amounts(this_run=now.tokens, total=ever.tokens, at_least=ever.tokens_at_least),
         "cost": Amounts(this_run=now.cost, total=ever.cost, at_least=ever.cost_at_least),

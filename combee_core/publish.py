@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from combee_core.base import is_simulated
@@ -10,7 +10,7 @@ from combee_core.errors import UsageError
 from combee_core.ports import Applied, Learner
 from combee_core.rebase import rebase
 from combee_core.records import Plan, State
-from combee_core.types import SetAside
+from combee_core.types import SetAside, Update
 from combee_core.versions import Version, Versions
 
 
@@ -25,6 +25,7 @@ def publish(
     """The version that holds what the run learned, and what a newer `latest` did not let it apply.
 
     None while there is no version at all and nothing was learned. Content that is already there makes no new version.
+    `states` is gone through once, and once more if `latest` moved; no more than one of them is held.
     Raises `StoreError` if other writers keep winning, and `UsageError` as `refuse_mixing` does.
     """
     models = _models(states)
@@ -63,9 +64,16 @@ def _on(
     if number == plan.base_version:
         last = states[-1].state if states else learner.dump(base_state(plan, versions, learner))
         return Applied(learner.load(last))
-    own = [base_state(plan, versions, learner), *(learner.load(state.state) for state in states)][: len(states)]
     base = learner.load(latest.state) if latest else learner.empty()
-    return rebase([state.update for state in states], own, base, learner=learner, version=number + 1)
+    steps = _steps(base_state(plan, versions, learner), states, learner)
+    return rebase(steps, base, learner=learner, version=number + 1)
+
+
+def _steps(before: Any, states: Iterable[State], learner: Learner[Any]) -> Iterator[tuple[Update, Any]]:
+    """Each update and the state that it was made for."""
+    for state in states:
+        yield state.update, before
+        before = learner.load(state.state)
 
 
 def _draft(plan: Plan, latest: Version | None, applied: Applied[Any], learner: Learner[Any]) -> Version:
@@ -85,7 +93,7 @@ def _draft(plan: Plan, latest: Version | None, applied: Applied[Any], learner: L
     )
 
 
-def _models(states: Sequence[State]) -> tuple[str, ...]:
+def _models(states: Iterable[State]) -> tuple[str, ...]:
     """The models whose answers the states were made of."""
     receipts = (receipt for state in states for receipt in state.receipts if receipt.accepted)
     return tuple(sorted({receipt.model for receipt in receipts if receipt.model}))

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from combee_core.ports import Applied, Learner
 from combee_core.types import SetAside, Update
 
 
-def rebase(
-    updates: Sequence[Update], own: Sequence[Any], base: Any, *, learner: Learner[Any], version: int
-) -> Applied[Any]:
-    """All updates of a run, in order, on `base`.
+def rebase(steps: Iterable[tuple[Update, Any]], base: Any, *, learner: Learner[Any], version: int) -> Applied[Any]:
+    """All updates of a run, in order, on `base`; gone through once.
 
-    `own[i]` is the state that update i was made for. Bullets that the run itself created get new ids on the new base;
-    later updates of the run that point at them are translated. What no longer fits is set aside with a reason.
+    Each comes with the run's own state that it was made for. Bullets that the run itself created get new ids on the
+    new base; later updates of the run that point at them are translated. What no longer fits is set aside with a
+    reason.
     """
     state, set_aside, renamed = base, list[SetAside](), dict[str, str]()
-    for update, before in zip(updates, own, strict=True):
+    for update, before in steps:
         there = learner.apply(before, update, version)
         here = learner.apply(state, _translate(update, renamed), version)
         renamed |= {there.ids[i]: here.ids[i] for i in there.ids.keys() & here.ids.keys()}

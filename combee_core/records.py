@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from combee_core.base import Noun
 from combee_core.calls import Receipt
 from combee_core.config import RunRequest
-from combee_core.types import Accounting, Sample, SetAside, Trajectory, Unread, Update
+from combee_core.types import Sample, SetAside, Survival, Trajectory, Unread, Update
 
 Fate = Literal["learned", "nothing", "skipped", "refused", "failed", "deferred"]
 
@@ -30,10 +30,30 @@ class Plan(Noun):
     items: tuple[Item, ...]
     unread: tuple[Unread, ...] = ()
 
+
+class Sizing(Noun):
+    """The batches that a plan's `total` items are cut into: those of `profile`, then all of `batch_size`.
+
+    `batch_size` is None while the profile is still being measured. `reason` says how it came about.
+    """
+
+    total: int
+    profile: tuple[int, ...] = ()
+    batch_size: int | None = None
+    reason: str = ""
+
     @property
-    def batch_count(self) -> int:
-        """Number of batches with the planned size."""
-        return -(-len(self.items) // self.request.settings.batch_size)
+    def count(self) -> int:
+        """Number of batches that are known by now."""
+        rest = max(0, self.total - sum(self.profile))
+        return len(self.profile) + (-(-rest // self.batch_size) if self.batch_size else 0)
+
+    def part(self, number: int) -> slice:
+        """The items of batch `number`, which counts from 1."""
+        before = self.profile[: number - 1]
+        size = self.profile[number - 1] if number <= len(self.profile) else self.batch_size or 0
+        start = sum(before) + max(0, number - 1 - len(self.profile)) * size
+        return slice(start, min(start + size, self.total))
 
 
 class Batch(Noun):
@@ -60,7 +80,8 @@ class TraceFate(Noun):
 class State(Noun):
     """Written create-only when a batch is done: the learner's state after it and how it came about.
 
-    `copies_met` is the share of its reflections that lay twice in one group, from 0 to 1.
+    `copies_met` is the share of its reflections that lay twice in one group, from 0 to 1; `calls` are the parts that
+    its groups were read in; `survival` has an entry for each level of the reduce.
     """
 
     number: int
@@ -70,7 +91,29 @@ class State(Noun):
     set_aside: tuple[SetAside, ...] = ()
     receipts: tuple[Receipt, ...] = ()
     groups: int = 0
+    calls: int = 0
     copies_met: float = 0.0
+    survival: tuple[Survival, ...] = ()
+
+
+class Accounting(Noun):
+    """What became of every trace: exactly one of six fates each, adding up to `in`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+    total: int = Field(default=0, alias="in")
+    learned: int = 0
+    nothing: int = 0
+    skipped: int = 0
+    refused: int = 0
+    failed: int = 0
+    deferred: int = 0
+
+    @property
+    def balances(self) -> bool:
+        """True when every trace has a fate."""
+        parts = (self.learned, self.nothing, self.skipped, self.refused, self.failed, self.deferred)
+        return sum(parts) == self.total
 
 
 class Amounts(Noun):
@@ -105,8 +148,12 @@ class RunResult(Noun):
     model_calls: dict[str, int] = Field(default_factory=dict)
     tokens: Amounts = Amounts()
     cost: Amounts = Amounts()
+    sizing: Sizing | None = None
     groups: tuple[int, ...] = ()
+    calls: int = 0
+    survival: tuple[Survival, ...] = ()
     fates: tuple[TraceFate, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
+    more_set_aside: int = 0
     left_out: tuple[Unread, ...] = ()
     error: Failure | None = None

@@ -1,22 +1,26 @@
 """A run in its store: found or made from a request, advanced batch by batch, finished once.
 
-runs/<key>/plan.json · batch-0001.json · state-0001.json · … · result.json
+runs/<key>/plan.json · sizing.json · decision.json · result.json
+runs/<key>/batch-0001.json · state-0001.json · delay-0001.json · …
 runs/<key>/owner · flow-runs/<id> · receipts/<id>.json
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TypeVar
 
 from pydantic import ValidationError
 
 from combee_core.base import Noun, content_hash
 from combee_core.config import RunRequest
-from combee_core.errors import StoreError, UsageError
+from combee_core.errors import StoreError
 from combee_core.ports import Store
-from combee_core.records import Batch, Item, Plan, RunResult, State
+from combee_core.records import Batch, Item, Plan, RunResult, Sizing, State
+from combee_core.sizes import Decision, Observation
+from combee_core.states import States
 from combee_core.types import Sample, Trajectory, Unread
 
 N = TypeVar("N", bound=Noun)
@@ -43,6 +47,34 @@ class Run:
             raise StoreError(f"{self.store.uri} has no run {self.key}; is this the store that it was started with?")
         return found
 
+    def sizing(self) -> Sizing | None:
+        """The batches that the plan is cut into, with the batch size once it is decided; None before it begins."""
+        begun = self._read("sizing.json", Sizing)
+        decided = self.decision() if begun and begun.batch_size is None else None
+        if begun is None or decided is None:
+            return begun
+        return begun.model_copy(update={"batch_size": decided.batch_size, "reason": decided.reason})
+
+    def begin_sizing(self, sizing: Sizing) -> None:
+        """Record how the batch size is found; if it was recorded before, that record stands."""
+        self._create("sizing.json", sizing)
+
+    def decision(self) -> Decision | None:
+        """The batch-size decision, None where none was made or needed."""
+        return self._read("decision.json", Decision)
+
+    def decide(self, decision: Decision) -> Decision:
+        """Record the decision; the first one stands."""
+        return self._create("decision.json", decision)
+
+    def observe(self, number: int, observation: Observation) -> None:
+        """Record how long batch `number` took."""
+        self._create(f"delay-{number:04d}.json", observation)
+
+    def observations(self, numbers: Sequence[int]) -> list[Observation | None]:
+        """How long these batches took; None where nothing was recorded."""
+        return [self._read(f"delay-{number:04d}.json", Observation) for number in numbers]
+
     def batch(self, number: int) -> Batch | None:
         """The batch's record, None before it starts."""
         return self._read(_batch(number), Batch)
@@ -59,12 +91,15 @@ class Run:
         """Record a finished batch."""
         return self._create(_state(state.number), state)
 
-    def states(self) -> list[State]:
-        """The states of all finished batches, in order."""
-        found: list[State] = []
-        while state := self.state(len(found) + 1):
-            found.append(state)
-        return found
+    @property
+    def done(self) -> int:
+        """Number of finished batches, up to the first that is not."""
+        there = set(self.store.list(self.path("state-")))
+        return next(number for number in count() if self.path(_state(number + 1)) not in there)
+
+    def states(self) -> States:
+        """The states of all finished batches, in order, read one at a time."""
+        return States(self.state, self.done)
 
     def result(self) -> RunResult | None:
         """The recorded result of a finished run."""
@@ -163,23 +198,13 @@ def _makes_way(run: Run, request: RunRequest, items: Sequence[Item]) -> bool:
     return request.again and (run.result() is not None or planned != tuple(items))
 
 
-def next_batch(plan: Plan, number: int, found: Sequence[Trajectory] | Sequence[Sample]) -> Batch:
-    """Batch `number` (from 1) of the plan, cut from what the source holds now.
+Pick = Callable[[Sequence[Item]], tuple[Trajectory, ...] | tuple[Sample, ...]]
+"""Gives the trajectories or samples of a plan's items; raises `UsageError` for one that is gone or has changed."""
 
-    Raises `UsageError` naming a trace or sample that is gone or has another content than the plan says.
-    """
-    size = plan.request.settings.batch_size
-    wanted = plan.items[(number - 1) * size : number * size]
-    by_id = {(t.trace_id if isinstance(t, Trajectory) else t.id): t for t in found}
-    chosen = []
-    for item in wanted:
-        at_hand = by_id.get(item.id)
-        if at_hand is None or at_hand.digest != item.digest:
-            state = "is gone from" if at_hand is None else "has changed in"
-            raise UsageError(
-                f"{item.id} {state} the source since run {plan.key} was planned; put it back, or use --again"
-            )
-        chosen.append(at_hand)
+
+def next_batch(plan: Plan, number: int, sizing: Sizing, pick: Pick) -> Batch:
+    """Batch `number` (from 1) of the plan, cut from what the source holds now. Raises what `pick` raises."""
+    chosen = pick(plan.items[sizing.part(number)])
     return Batch(
         number=number,
         trajectories=tuple(t for t in chosen if isinstance(t, Trajectory)),

@@ -40,6 +40,10 @@ class SavedAnswers:
 
     store: Store
 
+    def find(self, key: str, fits: Fits) -> tuple[SavedAnswer | None, list[Rejection]]:
+        """What is known about `key`: the accepted answer, and every rejection."""
+        return self.accepted(key, fits), self.rejections(key)
+
     def accepted(self, key: str, fits: Fits) -> SavedAnswer | None:
         """The answer saved under `key`."""
         blob = self.store.read(_path(key))

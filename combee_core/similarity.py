@@ -7,6 +7,7 @@ one is true.
 
 from __future__ import annotations
 
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,3 +50,12 @@ def similarity(a: str, b: str) -> float:
     if a.lower() == b.lower():
         return 1.0
     return closeness(profile(a), profile(b))
+
+
+def plain(text: str) -> str:
+    """Texts with the same plain form are one fact: spaces, a full stop and the first capital do not count.
+
+    Other capitals do: `userId` and `userid` are two fields.
+    """
+    words = " ".join(unicodedata.normalize("NFC", text).split()).rstrip(".")
+    return words[:1].lower() + words[1:]

@@ -10,9 +10,10 @@ from combee_core.diff import Diff
 from combee_core.ledger import STAGES
 from combee_core.playbook import Bullet
 from combee_core.records import Amounts, RunResult, State
-from combee_core.types import OperationFate, SetAside
+from combee_core.types import Conflict, OperationFate, SetAside
 
 _SHOWN = 60
+_LEFT = {"curate": "left the curators", "merge": "the merge"}
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
 
 
@@ -32,7 +33,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -> str:
     """The summary of a finished run."""
     version = f"version {result.version}" if result.version else "no version yet"
-    parts = [f"# {cell(result.playbook)}: {version}", _figures(result), _copies(states)]
+    parts = [
+        f"# {cell(result.playbook)}: {version}",
+        _figures(result),
+        _groups(states),
+        _copies(states),
+        _survival(states),
+    ]
     if result.simulated:
         parts.append("**Simulated**: the answers come from the offline stand-in, not from a model.")
     if difference.is_empty:
@@ -45,6 +52,7 @@ def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -
         ),
         _counters(difference),
         _listed("Removed", ((_named(bullet),) for bullet in difference.removed)),
+        _listed("Contradictions", (_conflict(c) for state in states for c in state.update.conflicts)),
         _merges([fate for state in states for fate in state.update.fates]),
         _listed("Set aside", map(_aside, result.set_aside)),
     ]
@@ -54,6 +62,26 @@ def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -
 def _figures(result: RunResult) -> str:
     digest = (result.digest or "")[:12]
     return f"Digest `{digest}`, flow run `{result.flow_run_id}`. {cell(result.note)}".strip()
+
+
+def _groups(states: Sequence[State]) -> str:
+    groups, calls = sum(state.groups for state in states), sum(state.calls for state in states)
+    if calls <= groups:
+        return ""
+    return f"The curators made {calls} calls for {groups} groups: what was too large, cut or refused was read in parts."
+
+
+def _survival(states: Sequence[State]) -> str:
+    """Of all batches, by the levels that all of them had. An insight that came up in two batches counts in both."""
+    batches = [{level.level: level for level in state.survival} for state in states if state.survival]
+    if not batches:
+        return ""
+    common = [name for name in batches[0] if all(name in levels for levels in batches)]
+    totals = {name: sum(levels[name].after for levels in batches) for name in common}
+    before = sum(next(iter(levels.values())).before for levels in batches)
+    path = ", ".join(f"{left} {_LEFT.get(name, name)}" for name, left in totals.items())
+    estimated = any(level.estimated for levels in batches for level in levels.values())
+    return f"Insights: {before} distinct; {path}{' (estimated)' if estimated else ''}."
 
 
 def _copies(states: Sequence[State]) -> str:
@@ -76,6 +104,12 @@ def _named(bullet: Bullet) -> str:
 
 def _aside(item: SetAside) -> tuple[str, str]:
     return _quoted(item.what), f"because {cell(item.reason)} ({cell(item.where)})"
+
+
+def _conflict(conflict: Conflict) -> tuple[str, ...]:
+    """The reason first, so that what is to be decided is read before the texts."""
+    sources = ", ".join(map(cell, conflict.sources)) or "nowhere"
+    return cell(conflict.reason), *map(_quoted, conflict.texts), f"from {sources}"
 
 
 def _dropped(fate: OperationFate) -> tuple[str, str]:

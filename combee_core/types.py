@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from combee_core.base import Noun, content_hash
 from combee_core.calls import Receipt
@@ -176,12 +176,24 @@ class Operation(Noun):
 
 
 class OperationFate(Noun):
-    """What a merge did with one operation that entered it."""
+    """What a merge did with one operation that entered it.
+
+    `into` is the place, among the operations of the same delta, of the one that it ended in; None where it was dropped.
+    """
 
     text: str
     origin: str
     fate: Literal["kept", "merged", "dropped"]
     because: str = ""
+    into: int | None = None
+
+
+class Conflict(Noun):
+    """Operations that cannot all be right: alike, and yet not the same. They are shown to a person, never averaged."""
+
+    texts: tuple[str, ...]
+    sources: tuple[str, ...] = ()
+    reason: str = ""
 
 
 class Delta(Noun):
@@ -190,6 +202,7 @@ class Delta(Noun):
     operations: tuple[Operation, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
     fates: tuple[OperationFate, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
 
 class Vote(Noun):
@@ -207,6 +220,7 @@ class Update(Noun):
     votes: tuple[Vote, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
     fates: tuple[OperationFate, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
 
 
 ReflectFate = Literal["insight", "nothing", "skipped", "refused", "failed"]
@@ -223,19 +237,44 @@ class Reflected(Noun):
 
 
 class Curated(Noun):
-    """The curate stage's result for one group; `refused` are traces that the model would not read."""
+    """The curate stage's result for one group; `refused` are traces that the model would not read.
+
+    `calls` is the number of parts that the group was read in: more than one where it was too large, cut or refused.
+    """
 
     group: int
     delta: Delta
     refused: tuple[str, ...] = ()
+    calls: int = 1
     receipts: tuple[Receipt, ...] = ()
 
 
 class Merged(Noun):
-    """The merge stage's result for one batch."""
+    """The merge stage's result: of one merge call, or of all of a batch.
+
+    `between` are the rounds before the last one, where there were more than two levels.
+    """
 
     delta: Delta
+    between: tuple[Delta, ...] = ()
     receipts: tuple[Receipt, ...] = ()
+
+
+class Survival(Noun):
+    """How many distinct insights went into the reduce and came out of one of its levels.
+
+    `estimated` where an insight is a cluster of similar texts and not a known rule.
+    """
+
+    level: str
+    before: int
+    after: int
+    estimated: bool = True
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1; nothing in, nothing lost."""
+        return self.after / self.before if self.before else 1.0
 
 
 class RolledOut(Noun):
@@ -245,23 +284,3 @@ class RolledOut(Noun):
     trajectory: Trajectory | None = None
     reason: str = ""
     receipts: tuple[Receipt, ...] = ()
-
-
-class Accounting(Noun):
-    """What became of every trace: exactly one of six fates each, adding up to `in`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, serialize_by_alias=True)
-
-    total: int = Field(default=0, alias="in")
-    learned: int = 0
-    nothing: int = 0
-    skipped: int = 0
-    refused: int = 0
-    failed: int = 0
-    deferred: int = 0
-
-    @property
-    def balances(self) -> bool:
-        """True when every trace has a fate."""
-        parts = (self.learned, self.nothing, self.skipped, self.refused, self.failed, self.deferred)
-        return sum(parts) == self.total

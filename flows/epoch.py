@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from prefect import flow
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from combee_core.config import RunRequest
 from combee_core.records import RunResult
 from flows.iteration import iteration
-from tasks import entry
+from flows.profiling import profiling
+from tasks import batches, entry, sizing
+from tasks.children import child
 
 
 @flow(name="epoch", flow_run_name="epoch-{request.playbook}", persist_result=False)
@@ -21,8 +22,8 @@ def epoch(request: RunRequest) -> RunResult:
     if opened.done:
         return entry.recorded(opened)
     with entry.held(opened) as shop:
-        for place in entry.remaining(shop):
-            # Joining a child's heartbeat thread costs a second; the top run keeps its own.
-            with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-                iteration(place, opened.results)
+        if sizing.begin(shop).batch_size is None:
+            child(profiling)(opened.place, opened.results)
+        for batch in batches.remaining(shop, opened.place.invocation):
+            child(iteration, shop.settings)(batch, opened.results)
         return entry.finish(shop)

@@ -6,7 +6,6 @@ from prefect import flow
 
 from combee_core.adapters.workshop import Place
 from tasks import mapped
-from tasks.stages import shuffle
 
 
 @flow(name="iteration", flow_run_name="iteration-{place.number}", persist_result=False)
@@ -17,6 +16,6 @@ def iteration(place: Place, results: str) -> str:
     """
     rolled = mapped.rollout(place, results)
     reflected = mapped.reflect(place, results, rolled)
-    groups = shuffle(place, reflected)
+    groups = mapped.shuffle(place, reflected)
     curated = mapped.curate(place, results, groups)
     return mapped.merge(place, results, rolled, reflected, groups, curated)

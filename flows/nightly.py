@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from prefect import flow
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from combee_core.config import RunRequest
 from combee_core.records import RunResult
 from flows.epoch import epoch
 from tasks import days
+from tasks.children import child
 
 
 @flow(name="nightly", flow_run_name="nightly-{request.playbook}", persist_result=False)
 def nightly(request: RunRequest) -> RunResult:
     """Learn from one day's traces: the request's day, or the day before the scheduled start in its time zone."""
     dated = days.dated(request)
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        result = epoch(dated)
+    result = child(epoch)(dated)
     days.mark(dated, result)
     return result

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import lru_cache
 
 from prefect import get_run_logger
 from prefect.runtime import flow_run
 
 from combee_core import backlog, outcome
-from combee_core.adapters.inputs import Input, load_input
 from combee_core.adapters.stores import open_store
-from combee_core.adapters.workshop import Place, Workshop, open_workshop
+from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.base import Noun
-from combee_core.config import RunRequest, Source
+from combee_core.config import RunRequest
 from combee_core.errors import CombeeError, RunError
 from combee_core.learners import load_learner
 from combee_core.publish import publish, refuse_mixing
 from combee_core.records import RunResult
-from combee_core.runs import Run, find_or_plan, next_batch, run_of
+from combee_core.runs import Run, find_or_plan, run_of
 from combee_core.versions import Versions
-from tasks import crashed, report
+from tasks import crashed, report, sizing
 from tasks.preflight import preflight, probe
+from tasks.reading import forget_input, read_input
 from tasks.results import register
 
 
@@ -39,18 +38,23 @@ def top_id() -> str:
     return str(flow_run.root_flow_run_id or flow_run.id)
 
 
+def invocation() -> str:
+    """Id of this attempt at a run: of the flow run that works on it, and how often it was started."""
+    return f"{flow_run.id}-{flow_run.run_count}"
+
+
 def open_run(request: RunRequest) -> Opened:
     """Find this request's run or plan it, and remember which flow run works on it.
 
     A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
     """
-    _read.cache_clear()
+    forget_input()
     store = open_store(request.store)
     probe(store)
     results = register(store.uri)
     run = run_of(store, top_id()) or _plan(request)
     run.note_flow_run(top_id())
-    place = Place(store=store.uri, run=run.key)
+    place = Place(store=store.uri, run=run.key, invocation=invocation())
     return Opened(place=place, results=results, done=run.result() is not None)
 
 
@@ -64,16 +68,6 @@ def _plan(request: RunRequest) -> Run:
     return find_or_plan(store, request, found.items, found.unread, base, prompts)
 
 
-def read_input(source: Source) -> Input:
-    """The source's runs or samples, read once for each flow run."""
-    return _read(source.model_dump_json())
-
-
-@lru_cache(maxsize=1)
-def _read(source: str) -> Input:
-    return load_input(Source.model_validate_json(source))
-
-
 @contextmanager
 def held(opened: Opened) -> Iterator[Workshop]:
     """Hold the run; on an error record what became of its traces and raise it as it is.
@@ -84,13 +78,15 @@ def held(opened: Opened) -> Iterator[Workshop]:
     with ExitStack() as stack:
         stack.enter_context(shop.store.lease(shop.run.path("owner"), f"flow run {top_id()}"))
         crashed.mark_others(shop, top_id())
-        shop.client.begin(shop.run.key)
+        shop.client.begin(shop.run.key, opened.place.invocation)
         try:
             preflight(shop)
             yield shop
         except CombeeError as error:
             _note_failure(shop, error)
             raise
+        finally:
+            calls(shop.client.settle())
 
 
 def _note_failure(shop: Workshop, error: CombeeError) -> None:
@@ -109,31 +105,20 @@ def failed_result(shop: Workshop, error: BaseException) -> RunResult:
     return outcome.failed(shop.plan, shop.run.states(), failure, shop.client.ledger)
 
 
-def remaining(shop: Workshop) -> Iterator[Place]:
-    """The batches that are still to be done, each recorded before it is handed out."""
-    done, batches = len(shop.run.states()), shop.plan.batch_count
-    progress = report.Progress(batches)
-    for number in range(done + 1, batches + 1):
-        progress.show(number - 1)
-        if shop.run.batch(number) is None:
-            found = read_input(shop.plan.request.source)
-            shop.run.start_batch(next_batch(shop.plan, number, found.everything))
-        yield Place(store=shop.store.uri, run=shop.run.key, number=number)
-    progress.show(batches)
-
-
 def finish(shop: Workshop) -> RunResult:
     """Publish, record the result, say what changed. Raises `RunError` if a batch has left no state."""
-    states = shop.run.states()
-    if len(states) != shop.plan.batch_count:
-        raise RunError(f"{len(states)} of {shop.plan.batch_count} batches have a state; run again", "publish")
+    calls(shop.client.settle())
+    states, planned = shop.run.states(), sizing.current(shop)
+    if len(states) != planned.count:
+        raise RunError(f"{len(states)} of {planned.count} batches have a state; run again", "publish")
     version, set_aside = publish(shop.plan, states, shop.versions, shop.learner, flow_run_id=top_id())
     empty = shop.learner.digest(shop.learner.empty())
     result = outcome.finished(shop.plan, states, version, empty, set_aside, shop.client.ledger)
-    result = result.model_copy(update={"flow_run_id": top_id()})
+    result = result.model_copy(update={"flow_run_id": top_id(), "sizing": planned})
     backlog.file(shop.store, shop.plan, result.fates)
     recorded = shop.run.finish(result)
     report.finished(shop, recorded, states)
+    sizing.compare(shop)
     return recorded
 
 

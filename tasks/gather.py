@@ -1,4 +1,4 @@
-"""Futures split by state. Waiting on all of them first: a failed input must never become None in a later step."""
+"""Shards' futures as items' results. Waiting on all first: a failed input must never become None in a later step."""
 
 from __future__ import annotations
 
@@ -9,40 +9,51 @@ from prefect.futures import PrefectFuture, wait
 
 from combee_core.adapters.workshop import stop_calls
 from combee_core.conclude import check_failures
-from combee_core.errors import CombeeError, ModelUnusable, RunError, RunStopped
+from combee_core.errors import CombeeError, RunError
+from combee_core.shards import Shard, Unsettled, reason, stops
 from combee_core.types import Reflected, Trajectory
 
 R = TypeVar("R")
 
 
-def settled(
-    trajectories: Sequence[Trajectory], futures: Sequence[PrefectFuture[Reflected]], most_failed: float
-) -> list[Reflected]:
-    """One result for each trajectory; a task that failed for good becomes a failed result.
+def gathered(shards: Sequence[Shard[Any]], futures: Sequence[PrefectFuture[Any]]) -> list[Any]:
+    """A result or an `Unsettled` for each item of each shard, in order, after all have ended.
 
-    Raises `RunError` when more than the share `most_failed` failed, and what is not an error of ours as it is.
+    Raises what stops the whole run, such as a wrong key, what is not an error of ours, and `RunError` for a task that
+    was lost with the process that ran it.
     """
     _ended(futures)
+    return [one for shard, future in zip(shards, futures, strict=True) for one in _results(shard, future)]
+
+
+def settled(trajectories: Sequence[Trajectory], done: Sequence[Any], most_failed: float) -> list[Reflected]:
+    """One result for each trajectory; one that could not be reflected on becomes a failed result.
+
+    Raises `RunError` when more than the share `most_failed` failed.
+    """
     reflected = [
-        _value(future)
-        if future.state.is_completed()
-        else Reflected(trace_id=trajectory.trace_id, fate="failed", reason=_reason(future))
-        for trajectory, future in zip(trajectories, futures, strict=True)
+        Reflected(trace_id=trajectory.trace_id, fate="failed", reason=one.reason) if isinstance(one, Unsettled) else one
+        for trajectory, one in zip(trajectories, done, strict=True)
     ]
     check_failures(reflected, most_failed)
     return reflected
 
 
-def collected(stage: str, names: Sequence[str], futures: Sequence[PrefectFuture[R]]) -> list[R]:
-    """All results. Raises `RunError` naming every item that failed, after all have ended."""
-    _ended(futures)
-    failed = [
-        (name, _reason(future)) for name, future in zip(names, futures, strict=True) if not future.state.is_completed()
-    ]
+def collected(stage: str, names: Sequence[str], done: Sequence[Any]) -> list[Any]:
+    """All results. Raises `RunError` naming every item that failed."""
+    failed = [(name, one.reason) for name, one in zip(names, done, strict=True) if isinstance(one, Unsettled)]
     if failed:
-        message = "; ".join(f"{name} failed: {reason}" for name, reason in failed)
-        raise RunError(message, stage, failed[0][0])
-    return [_value(future) for future in futures]
+        raise RunError("; ".join(f"{name} failed: {why}" for name, why in failed), stage, failed[0][0])
+    return list(done)
+
+
+def outcome(value: Any) -> Any:
+    """What a task ended with: its value, or an `Unsettled` for an error that does not stop the whole run."""
+    if isinstance(value, CombeeError) and not stops(value):
+        return Unsettled(reason=reason(value))
+    if isinstance(value, BaseException):
+        raise value
+    return value
 
 
 def _ended(futures: Sequence[PrefectFuture[Any]]) -> None:
@@ -54,15 +65,11 @@ def _ended(futures: Sequence[PrefectFuture[Any]]) -> None:
         raise
 
 
-def _value(future: PrefectFuture[R]) -> R:
-    return future.result()
-
-
-def _reason(future: PrefectFuture[Any]) -> str:
-    """The cause in one line. Raises a cause that stops the whole run, such as a wrong key, as it is."""
-    error = future.state.result(raise_on_failure=False)
-    if isinstance(error, CombeeError) and not isinstance(error, ModelUnusable | RunStopped):
-        return f"{type(error).__name__}: {error}"
-    if isinstance(error, BaseException):
-        raise error
-    return future.state.message or f"ended {future.state.name}"
+def _results(shard: Shard[Any], future: PrefectFuture[Any]) -> Sequence[Any]:
+    try:
+        value = future.result(raise_on_failure=False)
+    except Exception as lost:
+        # Whatever a runner raises where a task left no state: Dask names its lost worker in an error of its own.
+        raise RunError(f"{shard.name} was lost: {type(lost).__name__}: {lost}", item=shard.name) from lost
+    ended = outcome(value)
+    return [ended] * len(shard.items) if isinstance(ended, Unsettled) else ended

@@ -1,59 +1,54 @@
-"""A stage mapped over a batch: one task an item, results in the items' order.
+"""A stage mapped over a batch: cut into shards, one task a shard, results in the items' order.
 
-Inputs travel as `quote`: without it Prefect would walk every trajectory and every group in search of futures.
+What goes to shuffle and merge is quoted: Prefect would walk every reflection and every group in search of futures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from prefect import Task, unmapped
 from prefect.utilities.annotations import quote
 
 from combee_core.adapters.workshop import Place, open_workshop
-from combee_core.types import Curated, Group, Reflected, RolledOut, Sample
+from combee_core.conclude import Results
+from combee_core.reduction import Reduction
+from combee_core.shards import ROLLOUTS, cut, shard_size
+from combee_core.types import Curated, Group, Merged, Reflected, RolledOut
 from tasks import stages
-from tasks.gather import collected, settled
+from tasks.gather import collected, gathered, outcome, settled
 from tasks.policies import kept
+
+T = TypeVar("T")
 
 
 def rollout(place: Place, results: str) -> list[RolledOut]:
-    """The batch's samples solved, a shard to a task; nothing where the batch has traces."""
-    shop = open_workshop(place)
-    samples, size = shop.batch(place.number).samples, shop.settings.rollout_shard
-    shards: list[Sequence[Sample]] = [samples[i : i + size] for i in range(0, len(samples), size)]
-    futures = _task(stages.rollout, place, results).map(
-        unmapped(place),
-        list(range(1, len(shards) + 1)),
-        quote(shards),
-        shop.task_keys("rollout", place.number, ([s.digest for s in shard] for shard in shards)),
-    )
-    names = [f"rollout-s{n:02d}" for n in range(1, len(shards) + 1)]
-    return [rolled for shard in collected("rollout", names, futures) for rolled in shard]
+    """The batch's samples solved; nothing where the batch has traces. Raises `RunError` naming those that failed."""
+    samples = [(f"rollout-{sample.id}", sample) for sample in open_workshop(place).batch(place.number).samples]
+    done = _mapped(place, results, stages.rollout, samples, lambda sample: sample.digest, ROLLOUTS)
+    return collected("rollout", [name for name, _ in samples], done)
 
 
 def reflect(place: Place, results: str, rolled: Sequence[RolledOut]) -> list[Reflected]:
     """A reflection on each of the batch's trajectories. Raises `RunError` if too many fail."""
     shop = open_workshop(place)
     trajectories = [*shop.batch(place.number).trajectories, *(r.trajectory for r in rolled if r.trajectory)]
-    futures = _task(stages.reflect, place, results).map(
-        unmapped(place),
-        quote(trajectories),
-        shop.task_keys("reflect", place.number, ([t.trace_id, t.digest] for t in trajectories)),
-    )
-    return settled(trajectories, futures, shop.settings.max_failed)
+    named = [(f"reflect-{trajectory.trace_id}", trajectory) for trajectory in trajectories]
+    done = _mapped(place, results, stages.reflect, named, lambda t: [t.trace_id, t.digest])
+    return settled(trajectories, done, shop.settings.max_failed)
+
+
+def shuffle(place: Place, reflected: Sequence[Reflected]) -> tuple[Group, ...]:
+    """The reflections' groups."""
+    return stages.shuffle(place, quote(reflected))
 
 
 def curate(place: Place, results: str, groups: Sequence[Group]) -> list[Curated]:
     """Each group's changes. Raises `RunError` naming the groups that failed."""
-    shop = open_workshop(place)
-    futures = _task(stages.curate, place, results).map(
-        unmapped(place),
-        quote(list(groups)),
-        shop.task_keys("curate", place.number, (group.model_dump(mode="json") for group in groups)),
-    )
-    return collected("curate", [group.name for group in groups], futures)
+    named = [(group.name, group) for group in groups]
+    done = _mapped(place, results, stages.curate, named, lambda group: group.model_dump(mode="json"))
+    return collected("curate", [name for name, _ in named], done)
 
 
 def merge(
@@ -64,12 +59,43 @@ def merge(
     groups: Sequence[Group],
     curated: Sequence[Curated],
 ) -> str:
-    """One state out of all groups' changes; its digest. Raises `RunError`."""
-    inputs = (quote(rolled), quote(reflected), quote(groups), quote(curated))
-    future = _task(stages.merge, place, results).submit(place, *inputs)
-    digest: str = collected("merge", ["merge"], [future])[0]
+    """One state out of all groups' changes; its digest. Raises `RunError` naming what failed."""
+    merged = _merged(place, results, curated)
+    made = Results(rolled, reflected, groups, curated, merged)
+    writing = kept(results, open_workshop(place).settings.model, stages.merge)
+    ended = writing(place, cast(Results, quote(made)), return_state=True)
+    digest: str = collected("merge", ["merge"], [outcome(ended.result(raise_on_failure=False))])[0]
     return digest
 
 
-def _task(stage: Task[Any, Any], place: Place, results: str) -> Task[Any, Any]:
-    return kept(results, open_workshop(place).settings.model, stage)
+def _merged(place: Place, results: str, curated: Sequence[Curated]) -> Merged:
+    """The groups' changes put together, in as many rounds as it takes; the parts are numbered through all rounds."""
+    settings, asked = open_workshop(place).settings, 0
+    reduction = Reduction([result.delta for result in curated], settings.merge, settings.levels)
+    while parts := reduction.parts:
+        named = [(f"merge-m{number:02d}", (number, part)) for number, part in enumerate(parts, asked + 1)]
+        done = _mapped(place, results, stages.merge_parts, named, _merge_identity)
+        reduction.take(collected("merge", [name for name, _ in named], done))
+        asked += len(parts)
+    return reduction.result()
+
+
+def _merge_identity(part: stages.Part) -> list[Any]:
+    number, operations = part
+    return [number, [operation.model_dump(mode="json") for operation in operations]]
+
+
+def _mapped(
+    place: Place,
+    results: str,
+    stage: Task[Any, Any],
+    named: Sequence[tuple[str, T]],
+    identity: Callable[[T], Any],
+    least: int = 1,
+) -> list[Any]:
+    """A result or an `Unsettled` for each item; `identity` is what its result depends on, as JSON-able data."""
+    shop = open_workshop(place)
+    shards = cut(stage.name, named, shard_size(len(named), shop.settings.shard_size, least))
+    identities = ([identity(item) for item in shard.items] for shard in shards)
+    keys = shop.task_keys(stage.name, place.number, identities)
+    return gathered(shards, kept(results, shop.settings.model, stage).map(unmapped(place), shards, keys))

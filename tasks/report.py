@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from uuid import UUID
 
+from prefect import get_run_logger
 from prefect.artifacts import (
     create_markdown_artifact,
     create_progress_artifact,
@@ -13,10 +15,17 @@ from prefect.artifacts import (
 )
 
 from combee_core import summary
+from combee_core.adapters.pictures import fit_picture
 from combee_core.adapters.workshop import Workshop
+from combee_core.charts import fit_table
 from combee_core.diff import diff
+from combee_core.errors import UsageError
 from combee_core.playbook import Playbook
 from combee_core.records import RunResult, State
+from combee_core.sizes import Decision
+
+ROWS = 200
+"""Of a table in the UI, which is slow with thousands and dies of a hundred thousand."""
 
 
 def finished(shop: Workshop, result: RunResult, states: Sequence[State]) -> None:
@@ -32,10 +41,32 @@ def finished(shop: Workshop, result: RunResult, states: Sequence[State]) -> None
 def accounting(result: RunResult) -> None:
     """What became of every trace, and what was spent."""
     create_table_artifact(table=summary.accounting(result), key="accounting", description="Every trace, once")
-    rest = summary.unlearned(result)
+    rest = unlearned(result)
     if rest:
         create_table_artifact(table=rest, key="not-learned", description="Traces that taught nothing, and why")
     create_markdown_artifact(markdown=summary.spent(result), key="cost", description="Calls, tokens, money")
+
+
+def unlearned(result: RunResult, most: int = ROWS) -> list[dict[str, object]]:
+    """What was not learned from: the first `most` rows, then one that says how many more there are, and where."""
+    rows = summary.unlearned(result)
+    if len(rows) <= most:
+        return rows
+    where = f"backlog/{result.playbook}/ of the store, and what was skipped in runs/{result.run}/plan.json"
+    return [*rows[:most], {"trace": f"… and {len(rows) - most:,} more", "fate": "", "why": f"all of them: {where}"}]
+
+
+def fit(decision: Decision) -> None:
+    """How the batch size was chosen: the measurements as a table, the curve as a picture."""
+    create_table_artifact(table=fit_table(decision), key="batch-size", description=decision.reason)
+    try:
+        encoded = b64encode(fit_picture(decision, "svg")).decode()
+    except UsageError as error:
+        get_run_logger().warning("no picture of the batch size: %s", error)
+        return
+    # Of the ways to show a picture the UI draws this one: inline SVG stays blank, and a link leads to its own machine.
+    picture = f"{summary.cell(decision.reason)}\n\n![batch size](data:image/svg+xml;base64,{encoded})\n"
+    create_markdown_artifact(markdown=picture, key="batch-size-curve", description="Epoch time over the batch size")
 
 
 class Progress:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
+
+from virtual import clock
 
 from combee_core.adapters.memory_store import MemoryStore
 from combee_core.calls import Completion, Message, Prompt, Usage
@@ -17,6 +19,7 @@ from combee_core.ports import LanguageModel, Question, Store
 from combee_core.saving import SavedAnswers
 
 T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[None]]
 
 GOOD = {"value": 42}
 CUT = Completion(text='{"value": 4', finish="length", usage=Usage(input_tokens=10, output_tokens=100, cost=0.5))
@@ -44,10 +47,23 @@ def memory() -> Store:
     return MemoryStore(uuid.uuid4().hex)
 
 
-def client(model: LanguageModel, store: Store | None = None, *, version: str = "v1", **settings: Any) -> Client:
-    """A client whose sleeps are `Naps`."""
+def client(
+    model: LanguageModel,
+    store: Store | None = None,
+    *,
+    version: str = "v1",
+    sleep: Sleep | None = None,
+    **settings: Any,
+) -> Client:
+    """A client whose sleeps are `Naps`, unless told otherwise."""
     answers = SavedAnswers(store or memory())
-    return Client(model, answers, ModelSettings(**settings), version, sleep=Naps(), rng=random.Random(0))
+    return Client(model, answers, ModelSettings(**settings), version, sleep=sleep or Naps(), rng=random.Random(0))
+
+
+def virtual_client(model: LanguageModel, store: Store | None = None, **settings: Any) -> Client:
+    """A client that lives in the time of a virtual loop."""
+    answers, rng = SavedAnswers(store or memory()), random.Random(0)
+    return Client(model, answers, ModelSettings(**settings), "v1", sleep=asyncio.sleep, clock=clock, rng=rng)
 
 
 def naps(of: Client) -> list[float]:

@@ -62,11 +62,20 @@ class SimulatedServer:
 
 @contextmanager
 def simulated_server(
-    folder: Path, *, faults: Sequence[str] = (), latency: float = 0.0, port: int = 0
+    folder: Path,
+    *,
+    faults: Sequence[str] = (),
+    latency: float = 0.0,
+    sigma: float = 0.0,
+    seed: int | None = None,
+    port: int = 0,
+    logged: bool = True,
 ) -> Iterator[SimulatedServer]:
     """Start the server, wait until it answers, and stop it afterwards. The log is `folder`/calls.jsonl."""
     log_path = folder / "calls.jsonl"
-    options = ["--port", str(port), "--latency", str(latency), "--log", str(log_path)]
+    options = ["--port", str(port), "--latency", str(latency), "--latency-sigma", str(sigma)]
+    options += [] if seed is None else ["--latency-seed", str(seed)]
+    options += ["--log", str(log_path)] if logged else []
     options += [part for fault in faults for part in ("--fault", fault)]
     command = [sys.executable, "-m", "combee_core.simulation.server", *options]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:

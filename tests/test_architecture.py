@@ -15,9 +15,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 CODE = sorted(p for folder in ("combee_core", "tasks", "flows") for p in (ROOT / folder).rglob("*.py"))
-NOUNS = {"types", "playbook", "errors", "config", "ports", "records"}
-VERBS = {"ingest", "rollout", "reflect", "shuffle", "curate", "merge"}
-VENDORS = {"s3fs", "fsspec", "botocore", "aiobotocore", "litellm", "httpx", "requests", "urllib.request"}
+NOUNS = {"types", "playbook", "errors", "config", "ports", "records", "sizes"}
+VERBS = {"ingest", "rollout", "reflect", "shuffle", "curate", "merge", "batch_size"}
+VENDORS = {"matplotlib", "s3fs", "fsspec", "botocore", "aiobotocore", "litellm", "httpx", "requests", "urllib.request"}
 SERVER = {"starlette", "uvicorn"}
 
 
@@ -168,7 +168,7 @@ def test_every_public_name_has_a_docstring() -> None:
 
 
 def test_importing_the_library_loads_neither_prefect_nor_litellm() -> None:
-    heavy = {"prefect", "litellm", "s3fs", "numpy", "scipy", "pandas", "httpx", "starlette"}
+    heavy = {"prefect", "litellm", "s3fs", "numpy", "scipy", "pandas", "matplotlib", "httpx", "starlette"}
     script = "import combee_core, combee_core.cli, sys; print(*sorted(m for m in sys.modules if '.' not in m))"
     loaded = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not heavy & set(loaded.stdout.split())

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import pytest
+from asking import memory
 from run_records import KEY, items, plan, request
 
 from combee_core.backlog import Entry, entries, file
@@ -78,3 +84,54 @@ def test_an_entry_that_cannot_be_read_is_left_out_and_replaced_by_the_next(store
     assert filed(store) == {}
     file(store, plan(1), [fate(1, "failed")])
     assert filed(store) == {"t01": "failed"}
+
+
+def test_a_great_many_lie_in_few_objects_and_can_all_be_taken_out(store: Store) -> None:
+    made = plan(600)
+    file(store, made, [fate(n, "deferred") for n in range(1, 601)])
+    assert len(filed(store)) == 600
+    assert len(store.list("backlog/")) <= 256
+    file(store, made, [fate(n, "learned" if n % 2 else "failed") for n in range(1, 601)])
+    assert set(filed(store).values()) == {"failed"}
+    assert len(filed(store)) == 300
+
+
+class Counted:
+    """A store that counts what is asked of it."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner, self.asked = inner, Counter[str]()
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(*args: Any) -> Any:
+            self.asked[name] += 1
+            return getattr(self.inner, name)(*args)
+
+        return ask
+
+
+def test_a_night_without_a_backlog_lists_once_and_reads_and_writes_nothing() -> None:
+    counted = Counted(memory())
+    file(counted, plan(600), [fate(n, "learned") for n in range(1, 601)])
+    assert counted.asked == {"list": 1}
+
+
+def test_settled_traces_ask_only_for_what_is_there() -> None:
+    counted = Counted(memory())
+    file(counted, plan(600), [fate(1, "failed")])
+    counted.asked.clear()
+    file(counted, plan(600), [fate(n, "learned") for n in range(1, 601)])
+    assert counted.asked == {"list": 1, "read": 1, "replace": 1}
+    assert filed(counted.inner) == {}
+
+
+def test_runs_that_file_at_the_same_time_lose_nothing(store: Store) -> None:
+    gate = threading.Barrier(4)
+
+    def work(number: int) -> None:
+        gate.wait(30)
+        file(store, plan(200), [fate(n, "failed") for n in range(1, 201) if n % 4 == number])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert len(filed(store)) == 200

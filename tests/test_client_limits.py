@@ -7,6 +7,7 @@ from asking import CUT, GOOD, REFUSAL, ask, client, memory, question, with_retri
 
 from combee_core.calls import Completion
 from combee_core.errors import AnswerTruncated, ModelRefused, ModelTooLarge
+from combee_core.ledger import Spend
 from combee_core.testing import ScriptedModel
 
 # refusals
@@ -46,7 +47,7 @@ def test_a_refusal_by_the_provider_itself_stays_a_refusal_and_has_no_receipt() -
         with pytest.raises(ModelRefused, match="blocked by policy"):
             ask(asking)
     assert len(model.requests) == 1
-    assert asking.ledger.receipts("run") == ()
+    assert asking.ledger.total("run") == Spend()
 
 
 def test_a_refusal_with_a_broken_character_is_recorded() -> None:

@@ -72,7 +72,7 @@ def test_the_greatest_number_of_requests_is_kept(retries: int, waits: int) -> No
     asking = client(model, retries=retries, max_waits=waits)
     with pytest.raises(ModelBusy):
         with_retries(asking, retries)
-    assert model.calls == (retries + 1) * (waits + 1) == asking.settings.most_requests
+    assert model.calls == (retries + 1) * (waits + 1) <= asking.settings.most_requests
 
 
 @given(
@@ -119,8 +119,7 @@ def test_while_one_call_waits_another_has_its_slot() -> None:
             return ModelBusy("429", 7.0) if number == 1 else None
 
         model = FlakyModel(ScriptedModel(lambda r: order.append(r.prompt.item) or GOOD), faults)
-        asking = client(model, concurrency=1)
-        asking.sleep = nap
+        asking = client(model, sleep=nap, concurrency=1, max_concurrency=1)
         patient = asyncio.create_task(asking.ask(question("patient"), "run"))
         await waiting.wait()
         await asking.ask(question("other"), "run")
@@ -144,7 +143,7 @@ def test_no_more_calls_are_in_flight_than_allowed(slots: int) -> None:
             return GOOD
 
         model = ScriptedModel(slowly)
-        asking = client(model, concurrency=slots)
+        asking = client(model, concurrency=slots, max_concurrency=slots)
         await asyncio.gather(*(asking.ask(question(f"t{n}"), "run") for n in range(30)))
         return model.most
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from combee_core.config import SIMULATED, ModelSettings, RunRequest, RunSettings, Source
+from combee_core.config import SIMULATED, ModelSettings, RunRequest, RunSettings, SizeSettings, Source
 
 ANSWER = {"model", "api_base", "temperature", "max_output_tokens", "context_tokens", "use_reasoning"}
-PLACE_AND_PATIENCE = {"model", "rollout_shard", "prompts"}
+PLACE_AND_PATIENCE = {"model", "shard_size", "dask", "prompts"}
 
 
 def test_the_offline_stand_in_is_the_default() -> None:
@@ -23,7 +23,9 @@ def test_the_offline_stand_in_is_the_default() -> None:
 
 def test_the_defaults_are_those_of_the_documentation() -> None:
     settings = RunSettings()
-    assert (settings.batch_size, settings.copies, settings.shuffle, settings.seed) == (40, 2, "paper", 0)
+    assert (settings.batch_size, settings.copies, settings.shuffle, settings.seed) == ("auto", 2, "paper", 0)
+    assert settings.sizes == SizeSettings(candidates=(5, 10, 20, 40, 80), tau=0.016, peak="fit", fallback=40)
+    assert (settings.grouping, settings.merge, settings.levels, settings.shard_size) == ("auto", "auto", 2, "auto")
     assert settings.max_failed == 0.05
     assert settings.model.concurrency == 32
     assert settings.model.timeout == 300.0

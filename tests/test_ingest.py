@@ -32,6 +32,8 @@ from combee_core.days import Window, day_window
 from combee_core.errors import UsageError
 from combee_core.ingest import Ingested, ingest
 from combee_core.ports import ReadOptions
+from combee_core.records import Item
+from combee_core.spool import MemorySpool
 from combee_core.traces import readers
 from combee_core.types import Outcome, Step, TraceFile, Trajectory, Unread
 
@@ -40,6 +42,10 @@ LATER = NOON + timedelta(days=1)
 
 def read(*files: TraceFile | Unread, window: Window | None = None) -> Ingested:
     return ingest(files, readers(), ReadOptions(), window)
+
+
+def whole(found: Ingested) -> tuple[object, ...]:
+    return tuple(found.trajectories), found.trajectories.items, found.unread, dict(found.by_format)
 
 
 def ids(found: Ingested) -> list[str]:
@@ -70,7 +76,7 @@ def test_a_mixed_folder_is_read_by_content_and_counted_by_format():
 
 
 def test_no_file_gives_nothing():
-    assert read() == Ingested()
+    assert whole(read()) == ((), (), (), {})
 
 
 def test_a_field_map_and_the_withholding_of_truth_reach_the_readers():
@@ -150,10 +156,10 @@ def test_the_order_of_files_changes_nothing():
         plain_jsonl([plain_row(1), 5, plain_row(1)]),
         file("x"),
     ]
-    expected = read(*files)
+    expected = whole(read(*files))
     for seed in range(5):
         shuffled = random.Random(seed).sample(files, len(files))
-        assert read(*shuffled) == expected
+        assert whole(read(*shuffled)) == expected
 
 
 def test_a_window_keeps_the_runs_of_its_day_by_logged_time_else_by_file():
@@ -178,8 +184,51 @@ def test_a_naive_time_lies_in_the_time_zone_of_the_window():
 def test_a_copy_of_yesterdays_run_is_a_duplicate_today_and_not_learned_again():
     old, new = tau_file([tau_run([say("a")])], "old", NOON), tau_file([tau_run([say("a")])], "new", LATER)
     found = read(old, new, window=day_window(LATER.date(), "UTC"))
-    assert found.trajectories == ()
+    assert ids(found) == []
     assert [reason.split()[0] for _, reason in skipped(found)] == ["duplicate"]
+
+
+def test_a_copy_that_came_after_the_day_is_nobodys_original():
+    new, later = (tau_file([tau_run([say("a")])], uri, at) for uri, at in (("new", NOON), ("later", LATER)))
+    window = day_window(NOON.date(), "UTC")
+    for files in ((new, later), (later, new)):
+        found = read(*files, window=window)
+        assert [run.source for run in found.trajectories] == ["new#0"]
+        assert found.unread == ()
+
+
+def test_only_what_is_of_the_day_goes_into_the_spool():
+    days = (NOON - timedelta(days=1), NOON, LATER)
+    files = [tau_file([tau_run([say(f"{at}")])], f"f{at:%d}", at) for at in days]
+    spool = MemorySpool[Trajectory]()
+    found = ingest(files, readers(), ReadOptions(), day_window(NOON.date(), "UTC"), spool)
+    assert list(spool) == list(found.trajectories)
+    assert len(spool) == 1
+
+
+def test_a_run_that_got_another_id_has_the_hash_that_goes_with_it():
+    found = read(plain_jsonl([plain_row(1), plain_row(1, output="3")]))
+    assert found.trajectories.items == tuple(Item(id=run.trace_id, digest=run.digest) for run in found.trajectories)
+    assert found.trajectories.pick(found.trajectories.items) == tuple(found.trajectories)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 3)), max_size=9), st.booleans())
+def test_the_earliest_of_equal_runs_decides_whatever_the_order(rows, with_window):
+    window = day_window(NOON.date(), "UTC") if with_window else None
+    files = [
+        plain_jsonl([plain_row(number)], f"f{at}", NOON + timedelta(days=day - 1, hours=hour))
+        for at, (number, day, hour) in enumerate(rows)
+    ]
+    found = read(*files, window=window)
+    originals = {
+        number: min((day, hour, at) for at, (n, day, hour) in enumerate(rows) if n == number) for number, *_ in rows
+    }
+    kept = {number: at for number, (day, _, at) in originals.items() if day == 1 or not with_window}
+    assert {run.trace_id: run.source for run in found.trajectories} == {
+        f"q{number}": f"f{at}:1" for number, at in kept.items()
+    }
+    counted = sum(day == 1 or not with_window for _, day, _ in rows)
+    assert len(found.trajectories) + len(found.unread) == counted
 
 
 class Faulty:

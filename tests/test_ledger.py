@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from run_records import KEY, receipt
 
 from combee_core.calls import Receipt, Usage
+from combee_core.errors import StoreUnavailable
 from combee_core.ledger import STAGES, Ledger, Spend, total
 from combee_core.ports import Blob, Store
+from combee_core.saving import write_record
 
 UNPRICED = Usage(input_tokens=50, output_tokens=5)
 SILENT = Usage()
@@ -78,52 +80,101 @@ def test_a_stage_of_another_kind_is_counted_too() -> None:
     assert ledger.calls(KEY) == {**dict.fromkeys(STAGES, 0), "judge": 1}
 
 
+def flushed(store: Store, *paid: Receipt, invocation: str = "", requests: int = 0) -> Ledger:
+    """A process that paid, counted and wrote it down."""
+    ledger = Ledger(store)
+    ledger.begin(KEY, invocation)
+    for one in paid:
+        ledger.paid(one)
+    for _ in range(requests):
+        ledger.asked(KEY, "reflect")
+    ledger.flush()
+    return ledger
+
+
 def test_runs_do_not_mix() -> None:
     ledger = Ledger(memory())
     ledger.paid(receipt("t1"))
     ledger.paid(receipt("t1", run="b" * 20))
-    assert [r.run for r in ledger.receipts(KEY)] == [KEY]
+    assert ledger.total(KEY).calls == 1
     assert ledger.spend(KEY).calls == 1
 
 
 def test_what_an_earlier_process_paid_is_in_the_total_and_not_in_this_invocation(store: Store) -> None:
-    Ledger(store).paid(receipt("t1"))
+    flushed(store, receipt("t1"), requests=3)
     later = Ledger(store)
     later.paid(receipt("t2"))
-    assert {r.item for r in later.receipts(KEY)} == {"t1", "t2"}
+    assert later.total(KEY) == total([receipt("t1"), receipt("t2")])
     assert later.spend(KEY).calls == 1
+    assert later.calls(KEY)["reflect"] == 0
 
 
 def test_a_receipt_is_counted_once_wherever_it_is_found() -> None:
     store = memory()
-    Ledger(store).paid(receipt("t1"))
+    flushed(store, receipt("t1"))
     later = Ledger(store)
     later.paid(receipt("t1"))
-    assert len(later.receipts(KEY, [receipt("t1"), receipt("t1")])) == 1
+    assert later.total(KEY, [receipt("t1"), receipt("t1")]).calls == 1
 
 
-@pytest.mark.parametrize("change", [{"attempt": 2}, {"stage": "curate"}, {"item": "t2"}, {"prompt_sha": "1"}])
-def test_another_attempt_stage_item_or_prompt_is_another_receipt(change: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "change", [{"attempt": 2}, {"stage": "curate"}, {"item": "t2"}, {"prompt_sha": "1"}, {"hedge": True}]
+)
+def test_another_attempt_stage_item_prompt_or_try_is_another_receipt(change: dict[str, object]) -> None:
     ledger = Ledger(memory())
     ledger.paid(receipt("t1"))
     ledger.paid(receipt(**{"item": "t1", **change}))
-    assert len(ledger.receipts(KEY)) == 2
+    assert ledger.total(KEY).calls == 2
 
 
 def test_receipts_of_other_runs_that_are_known_are_not_this_runs() -> None:
-    assert Ledger(memory()).receipts(KEY, [receipt("t1", run="another")]) == ()
+    assert Ledger(memory()).total(KEY, [receipt("t1", run="another")]) == Spend()
 
 
-def test_a_known_receipt_that_was_never_saved_counts() -> None:
-    assert Ledger(memory()).receipts(KEY, [receipt("t1")]) == (receipt("t1"),)
+def test_a_known_receipt_that_was_never_saved_counts_and_may_come_from_a_generator() -> None:
+    ledger = Ledger(memory())
+    for _ in range(2):
+        assert ledger.total(KEY, (receipt(f"t{n}") for n in (1, 2))) == total([receipt("t1"), receipt("t2")])
+    assert ledger.total(KEY) == Spend()
+
+
+@pytest.mark.parametrize("damaged", [b"{", b"\xff\xfe", b"[]", b'{"stage": 1}'])
+def test_a_damaged_line_is_an_answer_of_unknown_cost(damaged: bytes) -> None:
+    store = memory()
+    store.create(f"runs/{KEY}/receipts/{'0' * 32}-1.jsonl", b'{"requests": {}}\n' + damaged + b"\n")
+    flushed(store, receipt("t1"))
+    spend = Ledger(store).total(KEY)
+    assert (spend.calls, spend.cost, spend.cost_at_least, spend.tokens_at_least) == (2, 0.01, True, True)
+
+
+def test_a_receipt_in_an_object_of_its_own_counts_too() -> None:
+    store = memory()
+    store.create(f"runs/{KEY}/receipts/{'0' * 32}.json", write_record(receipt("t1")))
+    assert Ledger(store).total(KEY) == total([receipt("t1")])
+
+
+def test_a_new_invocation_counts_from_zero_and_forgets_nothing() -> None:
+    ledger = Ledger(memory())
+    ledger.asked(KEY, "reflect")
+    ledger.paid(receipt("t1"))
+    assert ledger.begin(KEY)
+    assert ledger.calls(KEY)["reflect"] == 0
+    assert ledger.spend(KEY) == Spend()
+    ledger.paid(receipt("t2"))
+    assert ledger.spend(KEY).calls == 1
+    assert ledger.total(KEY).calls == 2
+
+
+# written together
 
 
 class CountingStore:
-    """A store that counts what is read from it."""
+    """A store that counts its reads and writes, and is away when it is told so."""
 
     def __init__(self, inner: Store) -> None:
         self.inner = inner
-        self.reads = 0
+        self.reads = self.writes = 0
+        self.is_away = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -132,51 +183,132 @@ class CountingStore:
         self.reads += 1
         return self.inner.read(key)
 
+    def create(self, key: str, data: bytes) -> bool:
+        self.writes += 1
+        if self.is_away:
+            raise StoreUnavailable("away")
+        return self.inner.create(key, data)
 
-def test_what_is_known_is_not_read_again() -> None:
+
+def test_receipts_are_written_together_and_once() -> None:
     store = CountingStore(memory())
-    known = [receipt(f"t{n}") for n in range(5)]
-    for paid in (*known, receipt("unknown")):
-        Ledger(store).paid(paid)
-    store.reads = 0
-    assert total(Ledger(store).receipts(KEY, known)).calls == 6
+    ledger = flushed(store, *(receipt(f"t{n}") for n in range(100)), requests=100)
+    assert store.writes == 1
+    ledger.flush()
+    ledger.begin(KEY)
+    assert store.writes == 1
+    assert Ledger(store).total(KEY).calls == 100
+
+
+def test_what_a_process_wrote_itself_is_not_read_again_and_what_others_wrote_is_read_once() -> None:
+    store = CountingStore(memory())
+    flushed(store, receipt("t1"))
+    ledger = flushed(store, receipt("t2"))
+    for _ in range(3):
+        assert (ledger.total(KEY).calls, ledger.spend(KEY).calls) == (2, 1)
     assert store.reads == 1
 
 
-def test_a_damaged_receipt_is_an_answer_of_unknown_cost() -> None:
-    store = memory()
-    store.create(f"runs/{KEY}/receipts/{'0' * 32}.json", b"{")
+def test_while_the_store_is_away_receipts_wait() -> None:
+    store = CountingStore(memory())
     ledger = Ledger(store)
     ledger.paid(receipt("t1"))
-    spend = total(ledger.receipts(KEY))
-    assert (spend.calls, spend.cost, spend.cost_at_least, spend.tokens_at_least) == (2, 0.01, True, True)
-
-
-def test_a_new_invocation_counts_from_zero_and_forgets_nothing() -> None:
-    ledger = Ledger(memory())
     ledger.asked(KEY, "reflect")
-    ledger.paid(receipt("t1"))
-    ledger.begin(KEY)
-    assert ledger.calls(KEY)["reflect"] == 0
-    assert ledger.spend(KEY) == Spend()
+    store.is_away = True
+    with pytest.raises(StoreUnavailable):
+        ledger.flush()
+    store.is_away = False
     ledger.paid(receipt("t2"))
-    assert ledger.spend(KEY).calls == 1
-    assert len(ledger.receipts(KEY)) == 2
+    ledger.flush()
+    assert Ledger(store).total(KEY).calls == 2
+    assert ledger.calls(KEY)["reflect"] == 1
 
 
-def test_threads_may_pay_at_once() -> None:
+@given(st.lists(st.sampled_from(["paid", "flush", "begin", "total", "reopen"]), max_size=25))
+def test_however_it_is_written_the_total_is_every_answer_once(steps: list[str]) -> None:
+    store, paid = memory(), 0
+    ledger = Ledger(store)
+    for step in steps:
+        if step == "paid":
+            paid += 1
+            ledger.paid(receipt(f"t{paid}"))
+        elif step == "flush":
+            ledger.flush()
+        elif step == "begin":
+            ledger.begin(KEY)
+        elif step == "reopen":
+            ledger.flush()
+            ledger = Ledger(store)
+        assert ledger.total(KEY) == total(receipt(f"t{n}") for n in range(paid))
+
+
+# several processes
+
+
+def test_processes_of_one_invocation_see_what_the_others_have_written(store: Store) -> None:
+    flow = Ledger(store)
+    flow.begin(KEY, "tonight")
+    flow.asked(KEY, "merge")
+    flow.paid(receipt("t1"))
+    flushed(store, receipt("t2"), receipt("t3"), invocation="tonight", requests=5)
+    flushed(store, receipt("t4"), invocation="yesterday", requests=7)
+    flushed(store, receipt("t5"), requests=9)
+    assert flow.calls(KEY) == {**dict.fromkeys(STAGES, 0), "reflect": 5, "merge": 1}
+    assert flow.spend(KEY).calls == 3
+    assert flow.total(KEY).calls == 5
+
+
+def test_what_is_written_later_is_seen_later() -> None:
+    store = memory()
+    flow = Ledger(store)
+    flow.begin(KEY, "tonight")
+    worker = flushed(store, receipt("t1"), invocation="tonight", requests=1)
+    assert flow.calls(KEY)["reflect"] == 1
+    worker.asked(KEY, "reflect")
+    assert flow.calls(KEY)["reflect"] == 1
+    worker.flush()
+    assert flow.calls(KEY)["reflect"] == 2
+    assert flow.spend(KEY).calls == 1
+
+
+def test_an_invocation_begins_once_in_a_process() -> None:
     ledger = Ledger(memory())
+    assert ledger.begin(KEY, "tonight")
+    ledger.asked(KEY, "reflect")
+    assert not ledger.begin(KEY, "tonight")
+    assert ledger.calls(KEY)["reflect"] == 1
+    assert ledger.begin(KEY, "tomorrow")
+    assert ledger.calls(KEY)["reflect"] == 0
+
+
+def test_a_worker_that_begins_before_the_flow_is_counted_by_it() -> None:
+    store = memory()
+    worker = flushed(store, receipt("t1"), invocation="tonight", requests=2)
+    flow = Ledger(store)
+    assert flow.total(KEY).calls == 1
+    flow.begin(KEY, "tonight")
+    assert flow.calls(KEY)["reflect"] == 2
+    assert worker.calls(KEY)["reflect"] == 2
+
+
+# threads
+
+
+def test_threads_may_pay_and_write_at_once() -> None:
+    store = memory()
+    ledger = Ledger(store)
     gate = threading.Barrier(8)
 
-    def pay(thread: int) -> list[Receipt]:
+    def pay(thread: int) -> None:
         gate.wait(30)
-        made = [receipt(f"t{thread}-{n}") for n in range(25)]
-        for paid in made:
+        for n in range(25):
             ledger.asked(KEY, "reflect")
-            ledger.paid(paid)
-        return made
+            ledger.paid(receipt(f"t{thread}-{n}"))
+            if n % 5 == thread % 5:
+                ledger.flush()
 
     with ThreadPoolExecutor(8) as pool:
-        made = [paid for some in pool.map(pay, range(8)) for paid in some]
+        list(pool.map(pay, range(8)))
+    ledger.flush()
     assert ledger.calls(KEY)["reflect"] == 200
-    assert {r.item for r in ledger.receipts(KEY)} == {r.item for r in made}
+    assert ledger.total(KEY).calls == Ledger(store).total(KEY).calls == 200

@@ -41,6 +41,23 @@ def test_without_options_everything_has_the_defaults_of_the_settings() -> None:
         ("--retry-delay", "0.1"),
         ("--use-reasoning",),
         ("--batch-size", "7"),
+        ("--candidates", "5,10"),
+        ("--tau", "0.01"),
+        ("--drift", "0.1"),
+        ("--cap", "50"),
+        ("--fallback", "7"),
+        ("--peak", "difference"),
+        ("--grouping", "bounded"),
+        ("--max-group", "5"),
+        ("--merge", "cluster"),
+        ("--levels", "3"),
+        ("--shard-size", "16"),
+        ("--dask", "tcp://127.0.0.1:8786"),
+        ("--max-concurrency", "64"),
+        ("--rpm", "100"),
+        ("--tpm", "100000"),
+        ("--processes", "2"),
+        ("--hedge", "0"),
         ("--copies", "1"),
         ("--shuffle", "spread"),
         ("--seed", "5"),
@@ -58,6 +75,8 @@ def test_every_option_changes_the_request(args: tuple[str, ...]) -> None:
     ("args", "where"),
     [
         (("--batch-size", "0"), "--batch-size 0"),
+        (("--tau", "1.5"), "--tau 1.5"),
+        (("--hedge", "-1"), "--hedge -1"),
         (("--copies", "-1"), "--copies -1"),
         (("--timeout", "0"), "--timeout 0"),
         (("--playbook", "a/b"), "--playbook 'a/b'"),
@@ -67,6 +86,18 @@ def test_every_option_changes_the_request(args: tuple[str, ...]) -> None:
 def test_a_value_out_of_range_is_named(args: tuple[str, ...], where: str) -> None:
     with pytest.raises(UsageError, match=where):
         options.request_of(parse(*args))
+
+
+@pytest.mark.parametrize("args", [("--batch-size", "many"), ("--shard-size", "x"), ("--candidates", "5;10")])
+def test_what_is_no_number_is_wrong_use(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(*args)
+    assert args[1] in capsys.readouterr().err
+
+
+def test_auto_can_be_said() -> None:
+    made = options.request_of(parse("--batch-size", "auto", "--shard-size", "auto"))
+    assert (made.settings.batch_size, made.settings.shard_size) == ("auto", "auto")
 
 
 def test_a_field_map_is_read_and_a_bad_one_named(tmp_path: Path) -> None:
@@ -91,5 +122,6 @@ def test_help_shows_the_defaults_of_the_settings(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         parse("--help")
     text = " ".join(capsys.readouterr().out.split())
-    assert "(40)" in text
+    assert "(auto)" in text
+    assert "(5,10,20,40,80)" in text
     assert "of the sampling (0.0)" in text

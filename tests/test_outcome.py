@@ -14,7 +14,9 @@ from combee_core.errors import RunError
 from combee_core.ledger import STAGES, Ledger
 from combee_core.outcome import failed, finished, replayed
 from combee_core.records import Failure, Plan, RunResult, State
-from combee_core.types import SetAside, Unread
+from combee_core.states import States
+from combee_core.tally import MOST_SET_ASIDE
+from combee_core.types import SetAside, Survival, Unread
 from combee_core.versions import Version
 
 VERSION = Version(playbook="p", version=4, parent=3, digest="d", learner="ace", state={})
@@ -51,6 +53,7 @@ def test_tokens_and_cost_of_all_processes_are_summed_once_each() -> None:
     earlier = Ledger(store)
     earlier.paid(receipt("t01"))
     earlier.paid(receipt("t02", accepted=False))
+    earlier.flush()
     now = Ledger(store)
     now.paid(receipt("t03"))
     recorded = [state(1, 1, 2, 3, receipts=(receipt("t01"), receipt("t03"), receipt("t03")))]
@@ -100,6 +103,29 @@ def test_what_was_set_aside_twice_is_told_once() -> None:
     aside = SetAside(what="x", reason="gone")
     made = finished(plan(1), [state(1, 1, set_aside=(aside,))], VERSION, "", [aside], Ledger(memory()))
     assert made.set_aside == (aside,)
+
+
+def test_calls_and_survival_are_summed_over_the_batches() -> None:
+    survival = (Survival(level="curate", before=4, after=3), Survival(level="merge", before=4, after=2))
+    recorded = [state(1, 1, 2, 3, 4, calls=3, survival=survival), state(2, 5, 6, 7, 8, calls=2, survival=survival)]
+    made = result(plan(8), recorded)
+    assert made.calls == 5
+    assert [(one.level, one.before, one.after) for one in made.survival] == [("curate", 8, 6), ("merge", 8, 4)]
+
+
+def test_of_very_much_that_was_set_aside_the_rest_is_counted() -> None:
+    many = tuple(SetAside(what=str(n), reason="gone") for n in range(MOST_SET_ASIDE + 7))
+    made = result(plan(1), [state(1, 1, set_aside=many)])
+    assert (len(made.set_aside), made.more_set_aside) == (MOST_SET_ASIDE, 7)
+
+
+def test_states_that_lie_in_a_store_give_the_same_result() -> None:
+    recorded = [state(1, 1, 2, receipts=(receipt("t01"),)), state(2, 3, receipts=(receipt("t03"),))]
+    lazy = States(lambda number: recorded[number - 1], 2)
+    assert finished(plan(3), lazy, VERSION, "", (), Ledger(memory())) == result(plan(3), recorded)
+    failure = Failure(stage="", item="", message="x")
+    of_lazy, of_list = (failed(plan(3), states, failure, Ledger(memory())) for states in (lazy, recorded))
+    assert of_lazy == of_list
 
 
 # notes

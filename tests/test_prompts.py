@@ -135,10 +135,13 @@ def test_an_unknown_learner_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("role", sorted(load_prompts()))
-def test_each_prompt_leaves_the_stage_to_the_message_and_ends_with_an_example_of_the_answer(role: str) -> None:
+def test_each_prompt_begins_with_the_playbook_and_leaves_the_stage_to_the_message(role: str) -> None:
     text = load_prompts()[role].text
     assert "stage:" not in text
-    assert re.findall(r"^# .*", text, re.MULTILINE)[-2:] == ["# Playbook", "# Answer"]
+    assert text.startswith("# Playbook\n\n<<playbook>>\n\n# Your part\n")
+    headings = re.findall(r"^# .*", text, re.MULTILINE)
+    policy = ["# The agent's policy"] if role.startswith("reflector") else []
+    assert headings[-1 - len(policy) :] == ["# Answer", *policy]
     assert "One JSON object and nothing else" in text.partition("# Answer")[2]
     assert max(map(len, text.split("\n"))) <= 120
 

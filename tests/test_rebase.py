@@ -19,7 +19,8 @@ from combee_core.types import Operation, OperationKind, Update
 
 def on(base: Any, made: list[State], start: Any = EMPTY, version: int = 2) -> Applied[Any]:
     own = [start, *(ACE.load(state.state) for state in made[:-1])]
-    return rebase([s.update for s in made], own[: len(made)], base, learner=ACE, version=version)
+    steps = zip((s.update for s in made), own, strict=False)
+    return rebase(steps, base, learner=ACE, version=version)
 
 
 def learn(base: Playbook, *ops: Operation, votes: tuple[Any, ...] = (), version: int = 1) -> Playbook:
@@ -137,4 +138,4 @@ def test_the_same_lesson_in_both_runs_is_one_bullet_with_both_sources() -> None:
 
 
 def test_no_update_leaves_the_base_as_it_is() -> None:
-    assert rebase([], [], START, learner=ACE, version=2).state is START
+    assert rebase([], START, learner=ACE, version=2).state is START

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from lessons import trajectory
 from run_records import items, plan, request
 
-from combee_core.config import ModelSettings, RunRequest, Source
-from combee_core.errors import StoreError, UsageError
+from combee_core.config import ModelSettings, RunRequest, SizeSettings, Source
+from combee_core.errors import StoreError
 from combee_core.ports import Store
-from combee_core.records import Batch, Item, Plan, RunResult, State
+from combee_core.records import Batch, Item, RunResult, Sizing, State
 from combee_core.runs import Run, find_or_plan, next_batch, run_key, run_of
-from combee_core.types import Sample, Unread
+from combee_core.sizes import Decision, Observation
+from combee_core.types import Sample, Trajectory, Unread
 
 DAY = Source(uris=("s3://traces/a",), day=date(2026, 3, 2), timezone="Europe/Berlin")
 
@@ -39,6 +41,10 @@ def found(store: Store, count: int = 3, base: int = 0, prompts: str = "", **how:
     [
         {"playbook": "q"},
         {"batch_size": 10},
+        {"sizes": SizeSettings(tau=0.5)},
+        {"grouping": "bounded"},
+        {"merge": "cluster"},
+        {"levels": 3},
         {"copies": 3},
         {"shuffle": "spread"},
         {"seed": 1},
@@ -62,7 +68,8 @@ def test_whatever_changes_what_is_learned_changes_the_key(change: dict[str, Any]
         {"source": Source(uris=("/another/folder", "/and/more"))},
         {"source": Source(uris=("/traces",), timezone="Asia/Tokyo")},
         {"again": True},
-        {"rollout_shard": 1},
+        {"shard_size": 1},
+        {"dask": "tcp://127.0.0.1:8786"},
         {"prompts": "/here/prompts"},
         {"model": ModelSettings(model="scripted/model", concurrency=1)},
         {
@@ -108,7 +115,6 @@ def test_a_plan_is_made_from_the_request(store: Store) -> None:
     run = find_or_plan(store, request(batch_size=2), items(3), unread, 7)
     made = run.plan()
     assert (made.key, made.base_version, made.items, made.unread) == (run.key, 7, items(3), unread)
-    assert made.batch_count == 2
     assert made.request == request(batch_size=2)
 
 
@@ -186,7 +192,7 @@ def test_records_are_written_once_and_the_first_stands(store: Store) -> None:
 
 def test_states_are_listed_in_order_up_to_the_first_gap() -> None:
     run = found(memory())
-    assert run.states() == []
+    assert len(run.states()) == 0
     for number in (1, 2, 4):
         run.save_state(State(number=number, state={"n": number}))
     assert [state.number for state in run.states()] == [1, 2]
@@ -210,7 +216,7 @@ def test_a_damaged_record_is_named_with_the_way_out(name: str, garbage: bytes) -
     store = memory()
     run = Run(store, "k")
     store.create(run.path(name), garbage)
-    reads = {"plan": run.plan, "batch": lambda: run.batch(1), "state": run.states, "result": run.result}
+    reads = {"plan": run.plan, "batch": lambda: run.batch(1), "state": lambda: run.state(1), "result": run.result}
     with pytest.raises(StoreError, match=rf"runs/k/{name} cannot be read .*move the folder runs/k away"):
         reads[name.split("-")[0].removesuffix(".json")]()
 
@@ -224,53 +230,75 @@ def test_a_flow_run_finds_its_run_again(store: Store) -> None:
     assert store.list(run.path("flow-runs/")) == [run.path("flow-runs/flow-1")]
 
 
+# batch sizes
+
+
+def sizing(total: int, size: int | None, *profile: int) -> Sizing:
+    return Sizing(total=total, profile=profile, batch_size=size)
+
+
+@given(st.integers(0, 60), st.lists(st.integers(1, 9), max_size=3), st.integers(1, 15))
+def test_the_parts_cover_everything_once_in_order(total: int, profile: list[int], size: int) -> None:
+    made = sizing(max(total, sum(profile)), size, *profile)
+    numbers = [n for batch in range(1, made.count + 1) for n in range(made.total)[made.part(batch)]]
+    assert numbers == list(range(made.total))
+    assert [made.part(n + 1).stop - made.part(n + 1).start for n in range(len(profile))] == profile
+
+
+def test_until_the_size_is_decided_only_the_profile_is_known() -> None:
+    assert sizing(100, None, 5, 10).count == 2
+    assert sizing(100, 40, 5, 10).count == 5
+    assert sizing(0, 40).count == 0
+
+
+def test_the_batch_size_is_recorded_once_and_the_decision_completes_it() -> None:
+    run = found(memory())
+    assert (run.sizing(), run.decision()) == (None, None)
+    run.begin_sizing(sizing(100, None, 5, 10))
+    run.begin_sizing(sizing(100, 7))
+    assert run.sizing() == sizing(100, None, 5, 10)
+    chosen = Decision(batch_size=40, bound_by="plateau", reason="because", tau=0.016, peak="fit", total=100)
+    assert run.decide(chosen) == chosen
+    assert run.decide(chosen.model_copy(update={"batch_size": 80})) == chosen
+    assert run.sizing() == sizing(100, 40, 5, 10).model_copy(update={"reason": "because"})
+
+
+def test_delays_are_recorded_once_for_each_batch() -> None:
+    run = found(memory())
+    run.observe(1, Observation(batch_size=5, delay=2.5))
+    run.observe(1, Observation(batch_size=5, delay=99.0))
+    assert run.observations((1, 2)) == [Observation(batch_size=5, delay=2.5), None]
+
+
+def test_states_are_counted_and_read_one_by_one() -> None:
+    run = found(memory())
+    assert (run.done, list(run.states())) == (0, [])
+    for number in (1, 2):
+        run.save_state(State(number=number, state={}))
+    assert run.done == 2
+    assert [state.number for state in run.states()] == [1, 2]
+    assert run.states()[-1].number == 2
+
+
 # batches
 
 
-def planned(count: int, size: int) -> Plan:
-    runs = [trajectory(n) for n in range(1, count + 1)]
-    return plan(request=request(batch_size=size), items=tuple(Item(id=t.trace_id, digest=t.digest) for t in runs))
+def test_a_batch_is_its_part_of_the_plan_as_the_source_gives_it() -> None:
+    asked: list[Sequence[Item]] = []
 
+    def pick(wanted: Sequence[Item]) -> tuple[Trajectory, ...]:
+        asked.append(wanted)
+        return tuple(trajectory(int(item.id[1:])) for item in wanted)
 
-@given(st.integers(0, 40), st.integers(1, 15))
-def test_batches_cover_the_plan_in_order(count: int, size: int) -> None:
-    made = planned(count, size)
-    runs = [trajectory(n) for n in range(count, 0, -1)]
-    batches = [next_batch(made, number, runs) for number in range(1, made.batch_count + 1)]
-    assert [run.trace_id for batch in batches for run in batch.trajectories] == [item.id for item in made.items]
-    assert all(len(batch.trajectories) == size for batch in batches[:-1])
-    assert [batch.number for batch in batches] == list(range(1, made.batch_count + 1))
-
-
-def test_traces_that_have_come_since_the_plan_do_not_matter() -> None:
-    runs = [trajectory(n) for n in range(1, 10)]
-    assert next_batch(planned(3, 2), 2, runs).trajectories == (trajectory(3),)
-
-
-def test_a_trace_that_is_gone_is_named_with_the_way_out() -> None:
-    with pytest.raises(UsageError, match=r"t02 is gone from the source .*put it back, or use --again"):
-        next_batch(planned(3, 3), 1, [trajectory(1), trajectory(3)])
-
-
-def test_a_trace_that_has_changed_is_named_with_the_way_out() -> None:
-    runs = [trajectory(1), trajectory(2, task="Another question?"), trajectory(3)]
-    with pytest.raises(UsageError, match=r"t02 has changed in the source .*use --again"):
-        next_batch(planned(3, 3), 1, runs)
-
-
-def test_a_trace_that_only_moved_is_the_same() -> None:
-    runs = [trajectory(n, source="elsewhere") for n in (1, 2, 3)]
-    assert len(next_batch(planned(3, 3), 1, runs).trajectories) == 3
+    batch = next_batch(plan(5), 2, sizing(5, 2), pick)
+    assert asked == [items(5)[2:4]]
+    assert (batch.number, [t.trace_id for t in batch.trajectories], batch.samples) == (2, ["t03", "t04"], ())
 
 
 def test_samples_make_batches_too() -> None:
-    samples = [Sample(id=f"s{n}", context=f"Question {n}?", target="1") for n in range(3)]
-    made = plan(items=tuple(Item(id=s.id, digest=s.digest) for s in samples))
-    batch = next_batch(made, 1, samples)
-    assert (batch.samples, batch.trajectories) == (tuple(samples), ())
-    changed = [samples[0], samples[1].model_copy(update={"target": "2"}), samples[2]]
-    with pytest.raises(UsageError, match="s1 has changed"):
-        next_batch(made, 1, changed)
+    samples = tuple(Sample(id=f"t{n:02d}", context=f"Question {n}?", target="1") for n in (1, 2, 3))
+    batch = next_batch(plan(3), 1, sizing(3, 3), lambda wanted: samples[: len(wanted)])
+    assert (batch.samples, batch.trajectories) == (samples, ())
 
 
 def test_a_request_survives_the_store() -> None:

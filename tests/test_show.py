@@ -8,8 +8,7 @@ import pytest
 
 from combee_core.cli.show import bullet_lines, run_lines
 from combee_core.playbook import Bullet
-from combee_core.records import Amounts, RunResult, TraceFate
-from combee_core.types import Accounting
+from combee_core.records import Accounting, Amounts, RunResult, TraceFate
 
 
 def lines(**changes: Any) -> list[str]:

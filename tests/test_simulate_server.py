@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -20,7 +21,10 @@ from simserver import ROOT, SimulatedServer, simulated_server
 from simulated_calls import ACE, EMPTY, WORLD, failed, rule_reflections
 
 from combee_core.calls import Prompt
+from combee_core.simulation.call_log import CallLog
+from combee_core.simulation.chat import Chat
 from combee_core.simulation.overload import FINER
+from combee_core.simulation.provider import Provider
 from combee_core.simulation.responder import answer_text
 from combee_core.types import Group
 
@@ -122,10 +126,11 @@ def test_sixty_four_calls_at_once_are_all_answered_and_logged(server: SimulatedS
 def test_the_log_has_a_line_at_the_start_and_at_the_end_of_a_call(server: SimulatedServer) -> None:
     server.post(CHAT, body(curating(number=4)))
     start, end = server.log()[-2:]
-    assert set(start) == {"n", "event", "stage", "group", "prompt_sha", "status", "seconds"}
+    assert set(start) == {"n", "event", "stage", "group", "prompt_sha", "status", "at", "seconds"}
     assert (start["event"], start["stage"], start["group"], start["status"]) == ("start", "curate", 4, None)
     assert (end["event"], end["status"], end["n"]) == ("end", 200, start["n"])
     assert end["prompt_sha"] == start["prompt_sha"]
+    assert end["at"] - start["at"] == pytest.approx(end["seconds"] - start["seconds"], abs=1e-4)
     server.post(CHAT, rollout())
     assert server.log()[-1]["group"] is None
 
@@ -223,6 +228,16 @@ def test_options_at_the_start_set_latency_faults_and_log(tmp_path: Path) -> None
     assert first == {"n": 0}
     assert [line["status"] for line in lines if line["event"] == "end"] == [500, 200, 200]
     assert lines[-1]["seconds"] >= 0.05
+
+
+def test_latencies_by_the_order_of_calls_are_an_option(tmp_path: Path) -> None:
+    with simulated_server(tmp_path, latency=0.01, sigma=1.0, seed=4) as running:
+        before = time.time()
+        assert content(running.post(CHAT, rollout()))
+        start, end = running.log()
+    assert before - 1 <= start["at"] <= end["at"] <= time.time() + 1
+    number_one = Provider(CallLog(time.time), latency=0.01, latency_sigma=1.0, latency_seed=4)
+    assert end["seconds"] >= number_one.seconds(Chat((), 0, "simulated/overload"), 1)
 
 
 def test_a_hanging_call_does_not_keep_the_server_alive(tmp_path: Path) -> None:

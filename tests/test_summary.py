@@ -14,9 +14,9 @@ from markdown_it import MarkdownIt
 from run_records import KEY, learned, states
 
 from combee_core.diff import diff
-from combee_core.records import Amounts, RunResult, State, TraceFate
+from combee_core.records import Accounting, Amounts, RunResult, State, TraceFate
 from combee_core.summary import accounting, cell, spent, table, unlearned, what_changed
-from combee_core.types import Accounting, Operation, OperationFate, OperationKind, SetAside, Update
+from combee_core.types import Operation, OperationFate, OperationKind, SetAside, Update
 
 HOSTILE = [
     "a | b",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from combee_core.adapters.sources import find_files
+from combee_core.adapters.spool import FileSpool
 from combee_core.config import Source
 from combee_core.days import day_window
 from combee_core.errors import UsageError
@@ -14,6 +16,7 @@ from combee_core.records import Item
 from combee_core.samples import read_samples
 from combee_core.scoring import SCORERS, withheld
 from combee_core.simulation.world import World
+from combee_core.spool import Catalogue, Entry
 from combee_core.traces import readers
 from combee_core.types import Sample, TraceFile, Trajectory, Unread
 
@@ -23,37 +26,42 @@ WORLD = "world:"
 
 @dataclass(frozen=True)
 class Input:
-    """Trajectories or samples, sorted by id, and what could not be read."""
+    """Trajectories or samples, which lie in a temporary file, and what could not be read."""
 
-    trajectories: tuple[Trajectory, ...] = ()
-    samples: tuple[Sample, ...] = ()
+    everything: Catalogue[Trajectory] | Catalogue[Sample]
     unread: tuple[Unread, ...] = ()
 
     @property
-    def everything(self) -> tuple[Trajectory, ...] | tuple[Sample, ...]:
-        """Whichever of the two there is."""
-        return self.samples or self.trajectories
-
-    @property
     def items(self) -> tuple[Item, ...]:
-        """Ids and content hashes, for a plan."""
-        return (
-            *(Item(id=t.trace_id, digest=t.digest) for t in self.trajectories),
-            *(Item(id=s.id, digest=s.digest) for s in self.samples),
-        )
+        """Ids and content hashes, sorted by id, for a plan."""
+        return self.everything.items
+
+    def pick(self, wanted: Iterable[Item]) -> tuple[Trajectory, ...] | tuple[Sample, ...]:
+        """What these items of a plan stand for, in the order asked for.
+
+        Raises `UsageError` naming one that is gone, or has another content than the plan says.
+        """
+        return self.everything.pick(wanted)
 
 
 def load_input(source: Source) -> Input:
-    """Read the source. Raises `UsageError` for a path that does not exist and for bad sample rows."""
+    """Read the source once. Raises `UsageError` for a path that does not exist and for bad sample rows.
+
+    Memory grows with the largest file; of everything else it holds the ids and hashes.
+    """
     if source.kind == "samples":
-        samples = [sample for uri in source.uris for sample in _samples(uri)]
-        unique = {sample.id: sample for sample in samples}
-        return Input(samples=tuple(unique[i] for i in sorted(unique))[: source.limit])
+        return Input(_catalogue(sample for uri in source.uris for sample in _samples(uri))[: source.limit])
     window = day_window(source.day, source.timezone) if source.day else None
     options = ReadOptions(ground_truth=source.ground_truth, fields=source.fields)
     files = (file for uri in source.uris for file in find_files(uri))
-    found = ingest(files, readers(), options, window)
-    return Input(trajectories=found.trajectories[: source.limit], unread=found.unread)
+    found = ingest(files, readers(), options, window, FileSpool(Trajectory))
+    return Input(found.trajectories[: source.limit], found.unread)
+
+
+def _catalogue(samples: Iterable[Sample]) -> Catalogue[Sample]:
+    spool = FileSpool(Sample)
+    unique = {sample.id: Entry(sample.id, sample.digest, spool.put(sample)) for sample in samples}
+    return Catalogue(spool, unique.values())
 
 
 def scorer_of(source: Source) -> Scorer:

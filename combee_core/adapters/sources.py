@@ -61,13 +61,18 @@ def _files(root: Path, largest: int) -> Iterator[TraceFile | Unread]:
         yield Unread(where=str(error.filename), reason=f"the folder cannot be read: {error.strerror}")
 
 
-def _walk(root: Path, refused: list[OSError]) -> list[Path]:
+def _walk(root: Path, refused: list[OSError]) -> Iterator[Path]:
     """Files and links below a folder, sorted. Linked folders are listed, not entered: some are circles."""
-    found: list[Path] = []
-    for folder, folders, names in os.walk(root, onerror=refused.append):
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        found += [Path(folder, name) for name in (*names, *links)]
-    return sorted(found)
+    waiting = [str(root)]
+    while waiting:
+        here = waiting.pop()
+        if here != str(root) and (os.path.islink(here) or not os.path.isdir(here)):
+            yield Path(here)
+            continue
+        try:
+            waiting += sorted((os.path.join(here, name) for name in os.listdir(here)), reverse=True)
+        except OSError as error:
+            refused.append(error)
 
 
 def _load(path: Path, largest: int) -> TraceFile | Unread:
@@ -93,16 +98,17 @@ def _name(path: Path) -> str:
 def _objects(uri: str, bucket: str, prefix: str, largest: int) -> Iterator[TraceFile | Unread]:
     if not bucket:
         raise UsageError(f"{uri}: names no bucket: write {_FORMS}")
-    client = connect(bucket)
-    listed = [entry for entry in client.listing(prefix) if _is_below(entry["Key"], prefix)]
-    if not listed:
-        raise UsageError(f"{uri}: nothing there: check the bucket and the prefix")
-    for entry in sorted(listed, key=lambda entry: str(entry["Key"])):
-        name = f"s3://{bucket}/{entry['Key']}"
+    client, found = connect(bucket), False
+    for entry in client.listing(prefix):
+        if not _is_below(entry["Key"], prefix):
+            continue
+        found, name = True, f"s3://{bucket}/{entry['Key']}"
         if entry["Size"] > largest:
             yield _too_large(name, f"{entry['Size']:,} bytes", largest)
         else:
             yield _fetch(client, entry, name, largest)
+    if not found:
+        raise UsageError(f"{uri}: nothing there: check the bucket and the prefix")
 
 
 def _fetch(client: S3Client, entry: dict[str, Any], name: str, largest: int) -> TraceFile | Unread:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from combee_core.adapters.stores import open_store
 from combee_core.base import Noun, content_hash, is_simulated
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings
-from combee_core.errors import StoreError
+from combee_core.errors import CombeeError, StoreError
 from combee_core.learners import load_learner
 from combee_core.loop import BackgroundLoop
 from combee_core.ports import LanguageModel, Learner, Scorer, Store
@@ -22,21 +23,29 @@ from combee_core.publish import base_state
 from combee_core.records import Batch, Plan
 from combee_core.runs import Run
 from combee_core.saving import SavedAnswers
-from combee_core.types import Curated, Reflected, RolledOut
+from combee_core.shards import attempt
+from combee_core.simulation.specifics import Specific, stated_in
+from combee_core.survival import Tell
+from combee_core.types import Curated, Merged, Reflected, RolledOut
 from combee_core.versions import Versions
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _lock = threading.Lock()
 _clients: list[Client] = []
 
 
 class Place(Noun):
-    """Where a task works: a store, a run in it, a batch of that run. All that a task needs to be told."""
+    """Where a task works: a store, a run in it, a batch of that run. All that a task needs to be told.
+
+    `invocation` names the attempt at the run that calls are counted for, in whichever process they are made.
+    """
 
     store: str
     run: str
     number: int = 0
+    invocation: str = ""
 
 
 def build_model(settings: ModelSettings) -> LanguageModel:
@@ -106,6 +115,7 @@ class Workshop:
     store: Store
     run: Run
     plan: Plan
+    invocation: str = ""
 
     @property
     def settings(self) -> RunSettings:
@@ -117,10 +127,33 @@ class Workshop:
         """The plan's learner."""
         return load_learner(self.settings.learner, self.settings.prompts)
 
-    @property
+    @cached_property
     def client(self) -> Client:
-        """The shared client."""
-        return client_for(self.store.uri, self.settings)
+        """The process's client, counting for this invocation of the run."""
+        client = client_for(self.store.uri, self.settings)
+        if self.invocation:
+            client.begin(self.run.key, self.invocation)
+        return client
+
+    @cached_property
+    def _door(self) -> asyncio.Semaphore:
+        """Lets in twice as many items as calls can be in flight: prompts that only wait would fill the memory."""
+        model = self.settings.model
+        return asyncio.Semaphore(2 * max(model.concurrency, model.max_concurrency))
+
+    def work(self, items: Sequence[T], ask: Callable[[T], Awaitable[R]]) -> list[R | CombeeError]:
+        """Ask about all items of a shard on the process's loop: a result or an error for each, as `attempt` has it."""
+        try:
+            return calls(attempt(items, ask, self._door))
+        finally:
+            if self.settings.dask:
+                # The flow's process counts what this one has written down by the end of the task.
+                self.client.ledger.flush(self.run.key)
+
+    @property
+    def tell(self) -> Tell | None:
+        """Names the rules that a text states, where they are known: in the simulated world. Else None."""
+        return _rules if is_simulated(self.settings.model.model.removeprefix("openai/")) else None
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -156,10 +189,14 @@ class Workshop:
         return [f"{stage}/{content_hash(stage, common, item)[:40]}" for item in items]
 
 
+def _rules(text: str) -> set[Specific]:
+    return {stated.specific for stated in stated_in(text)}
+
+
 @lru_cache(maxsize=1)
 def _shapes() -> str:
     """Of what tasks return: a release with other nouns must not be given the results of an older one."""
-    return content_hash([noun.model_json_schema() for noun in (RolledOut, Reflected, Curated)])
+    return content_hash([noun.model_json_schema() for noun in (RolledOut, Reflected, Curated, Merged)])
 
 
 @lru_cache(maxsize=4)
@@ -174,11 +211,11 @@ def _state_before(store: str, run: str, number: int) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _open(store: str, run: str) -> Workshop:
+def _open(store: str, run: str, invocation: str) -> Workshop:
     found = Run(open_store(store), run)
-    return Workshop(found.store, found, found.plan())
+    return Workshop(found.store, found, found.plan(), invocation)
 
 
 def open_workshop(place: Place) -> Workshop:
     """The workshop of a run. Raises `StoreError` where the store has no such run."""
-    return _open(place.store, place.run)
+    return _open(place.store, place.run, place.invocation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
@@ -11,7 +11,18 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from combee_core.config import SIMULATED, ModelSettings, RunRequest, RunSettings, Source
+from combee_core.config import (
+    AUTO,
+    SIMULATED,
+    Grouping,
+    MergeForm,
+    ModelSettings,
+    Peak,
+    RunRequest,
+    RunSettings,
+    SizeSettings,
+    Source,
+)
 from combee_core.errors import UsageError
 from combee_core.types import ShuffleMode
 
@@ -28,14 +39,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """Which model answers, and how it is asked."""
     parser.add_argument("--model", metavar="NAME", help=f"any litellm model string; {SIMULATED} without one")
     parser.add_argument("--api-base", metavar="URL", help="base address of the model's server")
-    parser.add_argument("--temperature", type=float, metavar="T", help=_help(ModelSettings, "temperature"))
-    parser.add_argument("--max-output-tokens", type=int, metavar="N", help=_help(ModelSettings, "max_output_tokens"))
-    parser.add_argument("--context-tokens", type=int, metavar="N", help=_help(ModelSettings, "context_tokens"))
-    parser.add_argument("--timeout", type=float, metavar="S", help=_help(ModelSettings, "timeout"))
-    parser.add_argument("--concurrency", type=int, metavar="N", help=_help(ModelSettings, "concurrency"))
-    parser.add_argument("--retries", type=int, metavar="N", help=_help(ModelSettings, "retries"))
-    parser.add_argument("--retry-delay", type=float, metavar="S", help=_help(ModelSettings, "retry_delay"))
     parser.add_argument("--use-reasoning", action="store_true", help=_help(ModelSettings, "use_reasoning"))
+    group = parser.add_argument_group("calls")
+    for name in ("temperature", "timeout", "retry_delay", "hedge"):
+        _add(group, ModelSettings, name, float)
+    for name in ("max_output_tokens", "context_tokens", "retries", *_LIMITS):
+        _add(group, ModelSettings, name, int)
+
+
+_LIMITS = ("concurrency", "max_concurrency", "rpm", "tpm", "processes")
 
 
 def add_run(parser: argparse.ArgumentParser) -> None:
@@ -43,22 +55,68 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add_store(parser)
     parser.add_argument("--playbook", default="playbook", metavar="NAME", help="which playbook learns (%(default)s)")
     add_model(parser)
-    parser.add_argument("--batch-size", type=int, metavar="N", help=_help(RunSettings, "batch_size"))
-    parser.add_argument("--copies", type=int, metavar="P", help=_help(RunSettings, "copies"))
-    parser.add_argument("--shuffle", choices=get_args(ShuffleMode), help=_help(RunSettings, "shuffle"))
     parser.add_argument("--seed", type=int, metavar="N", help=_help(RunSettings, "seed"))
     parser.add_argument("--prompts", metavar="DIR", help=_help(RunSettings, "prompts"))
     parser.add_argument("--limit", type=int, metavar="N", help=_help(Source, "limit"))
     parser.add_argument("--fields", metavar="FILE", help="JSON map from our field names to those of plain JSON lines")
     parser.add_argument("--no-ground-truth", action="store_true", help="withhold expected answers from the reflector")
     parser.add_argument("--again", action="store_true", help=_help(RunRequest, "again"))
+    _add(parser, RunSettings, "batch_size", number_or_auto)
+    add_sizes(parser)
+    _add_reduce(parser.add_argument_group("reduce"))
+    group = parser.add_argument_group("tasks")
+    _add(group, RunSettings, "shard_size", number_or_auto)
+    group.add_argument("--dask", metavar="ADDRESS", help=_help(RunSettings, "dask"))
+
+
+def add_sizes(parser: argparse.ArgumentParser) -> None:
+    """How the batch size is chosen."""
+    group = parser.add_argument_group("batch size, where it is auto")
+    _add(group, SizeSettings, "candidates", _numbers)
+    for name in ("tau", "drift"):
+        _add(group, SizeSettings, name, float)
+    for name in ("cap", "fallback"):
+        _add(group, SizeSettings, name, int)
+    group.add_argument("--peak", choices=get_args(Peak), help=_help(SizeSettings, "peak"))
+
+
+def _add_reduce(group: argparse._ArgumentGroup) -> None:
+    for name in ("copies", "max_group", "levels"):
+        _add(group, RunSettings, name, int)
+    for name, values in (("shuffle", ShuffleMode), ("grouping", Grouping), ("merge", MergeForm)):
+        group.add_argument(f"--{name}", choices=get_args(values), help=_help(RunSettings, name))
+
+
+def _add(group: argparse._ActionsContainer, settings: type[BaseModel], name: str, kind: Callable[[str], Any]) -> None:
+    """The option of a setting."""
+    shown = "X" if kind is float else "N,N" if kind is _numbers else "N"
+    group.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar=shown, help=_help(settings, name))
+
+
+def number_or_auto(text: str) -> int | str:
+    """A number or `auto`, for argparse."""
+    try:
+        return AUTO if text == AUTO else int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor {AUTO}") from error
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 5,10,20") from error
 
 
 def _help(settings: type[BaseModel], name: str) -> str:
     field = settings.model_fields[name]
     text = (field.description or name).replace("%", "%%")
-    default = "" if field.default is None or field.default is False else f" ({field.default})"
+    default = "" if field.default is None or field.default is False else f" ({_shown(field.default)})"
     return f"{text[:1].lower()}{text[1:]}{default}"
+
+
+def _shown(default: Any) -> str:
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
 
 
 def request_of(args: argparse.Namespace, **source: Any) -> RunRequest:
@@ -71,7 +129,7 @@ def request_of(args: argparse.Namespace, **source: Any) -> RunRequest:
             source=Source(
                 limit=args.limit, ground_truth=not args.no_ground_truth, fields=_fields(args.fields), **source
             ),
-            settings=RunSettings(**_given(args, RunSettings), model=model_of(args)),
+            settings=RunSettings(**_given(args, RunSettings), sizes=sizes_of(args), model=model_of(args)),
         )
 
 
@@ -81,11 +139,17 @@ def model_of(args: argparse.Namespace) -> ModelSettings:
         return ModelSettings(**_given(args, ModelSettings))
 
 
+def sizes_of(args: argparse.Namespace) -> SizeSettings:
+    """How the batch size is chosen. Raises `UsageError` for a value that is out of range."""
+    with _said_plainly():
+        return SizeSettings(**_given(args, SizeSettings))
+
+
 def _given(args: argparse.Namespace, settings: type[BaseModel]) -> dict[str, Any]:
     """What the command line says about these settings; what it does not say keeps its default."""
     options = {name: getattr(args, name, None) for name in settings.model_fields}
     if settings is RunSettings:
-        del options["model"]
+        del options["model"], options["sizes"]
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -95,7 +159,7 @@ def _said_plainly() -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        option = f"--{str(first['loc'][-1]).replace('_', '-')}"
+        option = f"--{str(first['loc'][0]).replace('_', '-')}"
         name_rule = "use letters, digits, dots, dashes and underscores"
         rule = name_rule if first["type"] == "string_pattern_mismatch" else first["msg"].lower()
         raise UsageError(f"{option} {first['input']!r}: {rule}") from error

@@ -25,7 +25,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Call:
-    """One call under way: its number from 1, what it asks, when it began (seconds of the clock)."""
+    """One call under way: its number from 1, what it asks, when it began (seconds since 1970)."""
 
     n: int
     asked: Asked
@@ -34,7 +34,11 @@ class Call:
 
 @dataclass
 class CallLog:
-    """Counts, and JSON lines appended to `path` if there is one; a line is one write, so they never mix."""
+    """Counts, and JSON lines appended to `path` if there is one; a line is one write, so they never mix.
+
+    `clock` gives seconds since 1970 and never goes back. A line tells when it was written (`at`) and how long ago the
+    call began (`seconds`).
+    """
 
     clock: Callable[[], float]
     path: Path | None = None
@@ -72,6 +76,7 @@ class CallLog:
     def _write(self, call: Call, event: str, status: int | str | None) -> None:
         if self.path is None:
             return
+        now = self.clock()
         line = {
             "n": call.n,
             "event": event,
@@ -79,7 +84,8 @@ class CallLog:
             "group": call.asked.group,
             "prompt_sha": content_hash(call.asked.text),
             "status": status,
-            "seconds": round(self.clock() - call.began, 6),
+            "at": round(now, 6),
+            "seconds": round(now - call.began, 6),
         }
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         try:

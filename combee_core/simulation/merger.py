@@ -11,7 +11,7 @@ from typing import Any
 from combee_core.simulation.asked import Asked, Book, plain
 from combee_core.simulation.draws import Draws
 from combee_core.simulation.ideas import section_for
-from combee_core.simulation.overload import merged
+from combee_core.simulation.overload import Merger, merged
 from combee_core.simulation.specifics import stated_in
 
 _OPERATION = re.compile(r"^o(?P<number>\d+)\. (?P<data>\{.*\})$", re.MULTILINE)
@@ -39,12 +39,12 @@ class Proposal:
         return repr(stated) if stated else plain(self.content)
 
 
-def merge(asked: Asked, draws: Draws) -> dict[str, Any]:
-    """One list: of u distinct operations `merged(u)` are drawn, by occurrences; the rest are named."""
+def merge(asked: Asked, draws: Draws, curve: Merger = merged) -> dict[str, Any]:
+    """One list: of u distinct operations `curve(u)` are drawn, by occurrences; the rest are named."""
     same: dict[str, list[Proposal]] = {}
     for proposal in read_proposals(asked.last):
         same.setdefault(proposal.key, []).append(proposal)
-    chosen = draws.choose({key: len(ops) for key, ops in same.items()}, draws.rounded(merged(len(same))))
+    chosen = draws.choose({key: len(ops) for key, ops in same.items()}, draws.rounded(curve(len(same))))
     desk = _Desk(asked.book)
     for key, ops in same.items():
         desk.write(ops) if key in chosen else desk.drop(ops, _LEFT_OUT)

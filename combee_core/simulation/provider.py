@@ -29,12 +29,17 @@ class Ending:
 
 @dataclass
 class Provider:
-    """What one server holds. `latency` is in seconds, times a lognormal draw of `latency_sigma`."""
+    """What one server holds. `latency` is in seconds, times a lognormal draw of `latency_sigma`.
+
+    The draw is fixed by the prompt. With a `latency_seed` it is fixed by that and the call's number: clients that send
+    different prompts are then given the same delays.
+    """
 
     log: CallLog
     faults: Faults = field(default_factory=Faults)
     latency: float = 0.0
     latency_sigma: float = 0.0
+    latency_seed: int | None = None
 
     async def answer(self, body: bytes, gone: Callable[[], Awaitable[bool]]) -> Ending:
         """Answer the body of one request; `gone` tells whether the client has left."""
@@ -46,13 +51,21 @@ class Provider:
         fault = self.faults.strike(call.asked, chat.seed)
         status: int | str = "cancelled"
         try:
-            ending = await self._end(chat, fault, gone)
+            ending = await self._end(chat, fault, gone, self.seconds(chat, call.n))
             status = _status(ending)
         finally:
             self.log.end(call, status, fault=fault is not None)
         return ending
 
-    async def _end(self, chat: Chat, fault: Fault | None, gone: Callable[[], Awaitable[bool]]) -> Ending:
+    def seconds(self, chat: Chat, number: int) -> float:
+        """How long the server takes for its call `number`, which counts from 1."""
+        by_prompt = ("latency", chat.seed, [message.content for message in chat.messages])
+        draws = Draws(*by_prompt) if self.latency_seed is None else Draws("latency", self.latency_seed, number)
+        return self.latency * exp(self.latency_sigma * draws.normal())
+
+    async def _end(
+        self, chat: Chat, fault: Fault | None, gone: Callable[[], Awaitable[bool]], seconds: float
+    ) -> Ending:
         kind = fault.kind if fault else ""
         if kind == "timeout":
             while not await gone():
@@ -60,12 +73,8 @@ class Provider:
             return Ending(None)
         reply = shape.reply_to(chat, fault)
         if reply.status == _OK:
-            await asyncio.sleep(self._seconds(chat))
+            await asyncio.sleep(seconds)
         return Ending(reply, dropped=kind == "drop")
-
-    def _seconds(self, chat: Chat) -> float:
-        draws = Draws("latency", chat.seed, [message.content for message in chat.messages])
-        return self.latency * exp(self.latency_sigma * draws.normal())
 
 
 def _status(ending: Ending) -> int | str:

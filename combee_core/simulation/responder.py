@@ -12,11 +12,11 @@ from combee_core.simulation.curator import curate
 from combee_core.simulation.draws import Draws
 from combee_core.simulation.generator import generate
 from combee_core.simulation.merger import merge
-from combee_core.simulation.overload import FORMULA, Curve
+from combee_core.simulation.overload import FORMULA, Curve, Merger, merged
 from combee_core.simulation.reflector import reflect
 
 
-def respond(messages: Sequence[Message], seed: int, curve: Curve = FORMULA) -> dict[str, Any]:
+def respond(messages: Sequence[Message], seed: int, curve: Curve = FORMULA, merger: Merger = merged) -> dict[str, Any]:
     """The answer to a prompt of the pipeline, in the form that its stage asks for.
 
     Depends on the texts and `seed` alone (a request's seed holds the attempt). A conversation without a
@@ -32,10 +32,10 @@ def respond(messages: Sequence[Message], seed: int, curve: Curve = FORMULA) -> d
         case "curate":
             return curate(ask, draws, curve)
         case "merge":
-            return merge(ask, draws)
+            return merge(ask, draws, merger)
     return {"reply": "Ready."}
 
 
-def answer_text(messages: Sequence[Message], seed: int, curve: Curve = FORMULA) -> str:
+def answer_text(messages: Sequence[Message], seed: int, curve: Curve = FORMULA, merger: Merger = merged) -> str:
     """`respond` as the JSON text that the model sends."""
-    return json.dumps(respond(messages, seed, curve), ensure_ascii=False)
+    return json.dumps(respond(messages, seed, curve, merger), ensure_ascii=False)

@@ -158,6 +158,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default=HOST, help=f"address to listen on ({HOST})")
     parser.add_argument("--latency", type=float, default=0.0, metavar="S", help="seconds that each answer takes")
     parser.add_argument("--latency-sigma", type=float, default=0.0, help="lognormal spread of the latency")
+    parser.add_argument("--latency-seed", type=int, metavar="N", help="draw latencies by order of calls, not by prompt")
     parser.add_argument("--fault", action="append", default=[], metavar="KEY=VALUE,…", help=fault)
     parser.add_argument("--log", type=Path, metavar="FILE", help="append a JSON line at start and end of each call")
 
@@ -165,8 +166,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def serve_arguments(given: argparse.Namespace) -> None:
     """Serve as the options of `add_arguments` say."""
     plan = tuple(map(parse_fault, given.fault))
-    log = CallLog(time.monotonic, _writable(given.log))
-    serve(Provider(log, Faults(plan), given.latency, given.latency_sigma), given.port, given.host)
+    log = CallLog(_steady_clock(), _writable(given.log))
+    provider = Provider(log, Faults(plan), given.latency, given.latency_sigma, given.latency_seed)
+    serve(provider, given.port, given.host)
+
+
+def _steady_clock() -> Callable[[], float]:
+    """Seconds since 1970 as this machine's clock has them now; later corrections of it do not count."""
+    epoch = time.time() - time.monotonic()
+    return lambda: epoch + time.monotonic()
 
 
 def _writable(path: Path | None) -> Path | None:

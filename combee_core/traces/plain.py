@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar
 
 from combee_core.base import clip, content_hash
@@ -34,14 +35,14 @@ class Plain:
     def read(self, file: TraceFile, options: ReadOptions) -> Iterator[Trajectory | Unread]:
         """Each row as one run. A file in which no row has input and output is of an unknown format."""
         fields = options.fields or {}
-        items = list(records(file.data, file.uri))
-        found = [item for item in items if isinstance(item, Row)]
-        if not any(_fits(row.value, fields) for row in found):
-            keys = clip(", ".join(found[0].value) if found else "", 120)
-            reason = f"unknown format: no input and output among {keys}; a field map may name them"
-            yield Unread(where=file.uri, reason=reason)
+        found = (item.value for item in records(file.data, file.uri) if isinstance(item, Row))
+        first = next(found, {})
+        if any(_fits(row, fields) for row in chain([first], found)):
+            yield from converted(records(file.data, file.uri), lambda row: _run(row, fields))
             return
-        yield from converted(items, lambda row: _run(row, fields))
+        keys = clip(", ".join(first), 120)
+        reason = f"unknown format: no input and output among {keys}; a field map may name them"
+        yield Unread(where=file.uri, reason=reason)
 
 
 READER: TraceReader = Plain()

@@ -1,14 +1,14 @@
-"""What a command costs before it does anything: CPU seconds, the median of five runs, beside the limit that we keep.
+"""What a command costs before it does anything: CPU seconds, the median of five runs.
 
-make bench
+python tests/benchmarks/startup.py
 """
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
+
+from common import measured, save
 
 RUNS = 5
 LIMITS = {
@@ -19,20 +19,22 @@ LIMITS = {
 
 def cpu_seconds(arguments: list[str]) -> float:
     """User and system time of one fresh interpreter."""
-    process = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{arguments} ended with {process.returncode}")
-    return used.ru_utime + used.ru_stime
+    cost = measured([sys.executable, *arguments])
+    if cost.code:
+        raise SystemExit(f"{arguments} ended with {cost.code}")
+    return cost.cpu
 
 
 def main() -> None:
-    """Print a line for each command."""
-    print(f"{'':<22}{'CPU s':>8}{'limit':>8}{'ratio':>8}")
-    for name, (arguments, limit) in LIMITS.items():
-        median = statistics.median(cpu_seconds(arguments) for _ in range(RUNS))
-        print(f"{name:<22}{median:>8.2f}{limit:>8.2f}{median / limit:>8.2f}")
+    """Measure, print, keep."""
+    medians = {name: statistics.median(cpu_seconds(asked) for _ in range(RUNS)) for name, (asked, _) in LIMITS.items()}
+    import pandas
+
+    rows = [
+        {"command": name, "cpu_s": medians[name], "limit": limit, "ratio": medians[name] / limit}
+        for name, (_, limit) in LIMITS.items()
+    ]
+    save("startup", pandas.DataFrame(rows), {"runs": RUNS})
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ from combee_core.types import Delta, Group, Operation, Reflection, Sample, Traje
 
 PARSING_VERSION = 1
 """Part of the fingerprint; raise it when an old answer would be parsed differently."""
+
+_SHELF = 64
+"""Texts that are kept of one playbook: as many as there are roles and, mostly, policies."""
 
 SECTIONS = (
     "STRATEGIES & INSIGHTS",
@@ -47,12 +50,34 @@ def load_prompts(override: Path | None = None) -> dict[str, PromptFile]:
     return {role: load_prompt(role, allowed, home, override) for role, allowed in _PLACEHOLDERS.items()}
 
 
+class _Shelf:
+    """What was made of the playbook that was asked about last, each text once: all prompts of a batch share it."""
+
+    def __init__(self) -> None:
+        self._held: tuple[Playbook | None, dict[tuple[str, ...], str]] = (None, {})
+
+    def text(self, state: Playbook, name: tuple[str, ...], make: Callable[[], str]) -> str:
+        """The text of that name, made now if it is not there. Threads may ask about different playbooks at once."""
+        of, texts = self._held
+        if of is not state or len(texts) >= _SHELF:
+            texts = {}
+            self._held = state, texts
+        if name not in texts:
+            texts[name] = make()
+        return texts[name]
+
+
 @dataclass(frozen=True)
 class AceLearner:
-    """Implements `ports.Learner` with a `Playbook` as its state (Zhang et al., ACE; Combee, section 3)."""
+    """Implements `ports.Learner` with a `Playbook` as its state (Zhang et al., ACE; Combee, section 3).
+
+    Every prompt begins with the playbook, the same to the byte in all stages of a batch, so that a provider which
+    caches prefixes reads it once; what differs from trace to trace comes last.
+    """
 
     prompts: Mapping[str, PromptFile]
     name: str = "ace"
+    _shelf: _Shelf = field(default_factory=_Shelf, repr=False, compare=False)
 
     @property
     def fingerprint(self) -> str:
@@ -79,7 +104,7 @@ class AceLearner:
 
     def context(self, state: Playbook) -> str:
         """The text form, with counters."""
-        return playbook_text.render(state)
+        return self._shelf.text(state, ("playbook",), lambda: playbook_text.render(state))
 
     def solve(self, state: Playbook, sample: Sample) -> Question[Solution]:
         """The generator's question."""
@@ -113,11 +138,9 @@ class AceLearner:
     def _prompt(
         self, role: str, state: Playbook, stage: str, item: str, last: str, schema: dict[str, Any], policy: str = ""
     ) -> Prompt:
-        values = {"playbook": self.context(state), "policy": layout.quoted(policy)}
-        system = Message(role="system", content=self.prompts[role].fill(values))
-        return Prompt(
-            stage=stage,
-            item=item,
-            messages=(system, Message(role="user", content=last)),
-            answer_schema=schema,
-        )
+        def filled() -> str:
+            return self.prompts[role].fill({"playbook": self.context(state), "policy": layout.quoted(policy)})
+
+        system = self._shelf.text(state, (role, policy), filled)
+        messages = Message(role="system", content=system), Message(role="user", content=last)
+        return Prompt(stage=stage, item=item, messages=messages, answer_schema=schema)

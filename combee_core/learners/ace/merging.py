@@ -21,9 +21,9 @@ from combee_core.learners.ace.operations import (
     texts_of,
     wording,
 )
-from combee_core.playbook import Playbook
+from combee_core.playbook import Playbook, fold
 from combee_core.similarity import similarity
-from combee_core.types import Delta, Operation, OperationFate, OperationKind, SetAside
+from combee_core.types import Conflict, Delta, Operation, OperationFate, OperationKind, SetAside
 
 _WHERE = "merge"
 _SILENT = "the merger did not mention it"
@@ -40,18 +40,19 @@ def merged(data: Any, operations: Sequence[Operation], state: Playbook) -> Delta
         desk.read(raw)
     dropped = dict(desk.dropped(data))
     fates = tuple(desk.fate(number, dropped.get(number)) for number in range(1, len(operations) + 1))
-    return Delta(operations=tuple(desk.kept), set_aside=tuple(desk.set_aside), fates=fates)
+    conflicts = tuple(desk.conflicts(data))
+    return Delta(operations=tuple(desk.kept), set_aside=tuple(desk.set_aside), fates=fates, conflicts=conflicts)
 
 
 @dataclass
 class _Desk:
-    """`into[n]` are the texts that operation n went into, `refused[n]` why the answer's use of it was refused."""
+    """`into[n]` is where in `kept` operation n went, and with how many; `refused[n]` why its use was refused."""
 
     operations: Sequence[Operation]
     texts: Texts
     kept: list[Operation] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
-    into: dict[int, tuple[int, str]] = field(default_factory=dict)
+    into: dict[int, tuple[int, int]] = field(default_factory=dict)
     refused: dict[int, str] = field(default_factory=dict)
 
     def read(self, raw: Any) -> None:
@@ -88,7 +89,7 @@ class _Desk:
     def _keep(self, op: Operation, named: Sequence[int]) -> None:
         numbers = named or [self._closest(op)]
         for number in numbers:
-            self.into.setdefault(number, (len(numbers), op.text))
+            self.into.setdefault(number, (len(self.kept), len(numbers)))
         rests_on = cite(wording(op), numbers, self._shown)
         parents = [self.operations[number - 1] for number in rests_on.keys]
         self.kept.append(_inherit(op, parents, inferred=rests_on.inferred or not named))
@@ -104,13 +105,28 @@ class _Desk:
 
     def dropped(self, data: Any) -> Iterator[tuple[int, str]]:
         """The answer's reasons by number; what points at nothing is listed."""
-        listed = data.get("dropped") if isinstance(data, dict) else None
-        for item in listed if isinstance(listed, list) else []:
+        for item in _listed(data, "dropped"):
             number = number_in(item.get("op"), "o") if isinstance(item, dict) else 0
             if 1 <= number <= len(self.operations):
                 yield number, str(item.get("because") or "no reason given")
             else:
                 self.set_aside.append(refuse(item, "names no operation that was shown", _WHERE))
+
+    def conflicts(self, data: Any) -> Iterator[Conflict]:
+        """The contradictions that the answer names, between operations or with bullets of the playbook."""
+        for item in _listed(data, "conflicts"):
+            named = {"from": item.get("ops"), "bullet_ids": item.get("bullet_ids")} if isinstance(item, dict) else {}
+            numbers, _ = numbers_of(named, len(self.operations), "o", _WHERE)
+            ops = [self.operations[number - 1] for number in numbers]
+            bullets = [self.texts[bullet_id] for bullet_id in ids_of(named) if bullet_id in self.texts]
+            if not ops:
+                self.set_aside.append(refuse(item, "names no operation that was shown", _WHERE))
+                continue
+            yield Conflict(
+                texts=tuple(sorted({*map(wording, ops), *bullets})),
+                sources=tuple(sorted({source for op in ops for source in op.sources})),
+                reason=fold(str(item.get("about") or "")) or "the merger says so",
+            )
 
     def fate(self, number: int, because: str | None) -> OperationFate:
         op = self.operations[number - 1]
@@ -118,11 +134,17 @@ class _Desk:
             refused = self.refused.get(number)
             reason = because or (f"the merger's operation was refused: {refused}" if refused else _SILENT)
             return OperationFate(text=op.text, origin=op.origin, fate="dropped", because=reason)
-        parents, text = self.into[number]
+        into, parents = self.into[number]
+        text = self.kept[into].text
         if parents > 1:
-            return OperationFate(text=op.text, origin=op.origin, fate="merged", because=f"into: {text}")
+            return OperationFate(text=op.text, origin=op.origin, fate="merged", because=f"into: {text}", into=into)
         reworded = f"as: {text}" if text != op.text else ""
-        return OperationFate(text=op.text, origin=op.origin, fate="kept", because=reworded)
+        return OperationFate(text=op.text, origin=op.origin, fate="kept", because=reworded, into=into)
+
+
+def _listed(data: Any, key: str) -> list[Any]:
+    found = data.get(key) if isinstance(data, dict) else None
+    return found if isinstance(found, list) else []
 
 
 def _as_proposed(raw: Any, parents: Sequence[Operation]) -> Any:

@@ -51,4 +51,5 @@ MERGER = _object(
     reasoning=_TEXT,
     operations=_array(_OPERATION),
     dropped=_array(_object(op={"type": "integer"}, because=_TEXT)),
+    conflicts=_array(_object(ops=_NUMBERS, bullet_ids=_array(_TEXT), about=_TEXT)),
 )

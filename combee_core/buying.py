@@ -1,0 +1,190 @@
+"""How an answer is bought: with a slot, patiently with a busy provider, twice where it is slow; and all of it booked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from combee_core.calls import Completion, Receipt, Request, Usage
+from combee_core.config import ModelSettings
+from combee_core.errors import AnswerError, CombeeError, ModelBusy, ModelRefused, ModelUnusable, StoreError
+from combee_core.hedging import Overtaken, Patience, Try, first_good
+from combee_core.ledger import Ledger
+from combee_core.limits import Gate
+from combee_core.ports import LanguageModel
+
+V = TypeVar("V")
+
+LAG = 1.0
+"""Seconds that receipts wait for others before they are written."""
+
+_JITTER = 0.25
+_LONGEST_PAUSE = 60.0
+_log = logging.getLogger(__name__)
+
+
+class Unfit(Exception):
+    """No answer that can be used, and the receipt of the one that came, if one came."""
+
+    def __init__(self, error: AnswerError | ModelRefused, receipt: Receipt | None) -> None:
+        super().__init__(error, receipt)
+        self.error, self.receipt, self.retryable = error, receipt, error.retryable
+
+
+@dataclass(eq=False)
+class Order(Generic[V]):
+    """What is to be bought: `read` makes an answer and its receipt a value or raises why not, `keep` saves the value
+    and gives what stands."""
+
+    request: Request
+    run: str
+    attempt: int
+    read: Callable[[Completion, Receipt], V]
+    keep: Callable[[V], Awaitable[V]]
+    is_filled: bool = False
+
+    def receipt(self, one: Try, model: str, usage: Usage, *, accepted: bool) -> Receipt:
+        """Of one request for it."""
+        prompt = self.request.prompt
+        return Receipt(
+            stage=prompt.stage,
+            item=prompt.item,
+            prompt_sha=prompt.sha,
+            attempt=self.attempt,
+            accepted=accepted,
+            model=model,
+            usage=usage,
+            run=self.run,
+            hedge=one.hedge,
+        )
+
+
+@dataclass
+class Buyer:
+    """Sends requests. Of one order at most 2 × (waits + 1): each of two tries waits out 429 and 529 by itself."""
+
+    model: LanguageModel
+    settings: ModelSettings
+    ledger: Ledger
+    sleep: Callable[[float], Awaitable[None]]
+    clock: Callable[[], float]
+    rng: random.Random
+    stopped: CombeeError | None = None
+    _late: set[asyncio.Task[Any]] = field(default_factory=set)
+    _writing: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self.gate = Gate(self.settings, self.clock, self.sleep)
+        self.patience = Patience(self.settings.hedge, self.clock)
+
+    async def buy(self, order: Order[V]) -> V:
+        """The first good answer, saved. Raises `Unfit` where the answer cannot be used, else a leaf of `ModelError`."""
+        stage = order.request.prompt.stage
+        if not self.settings.hedge:
+            return await self._try(order, Try(stage))
+        return await first_good(lambda one: self._try(order, one), stage, self.patience, self._late)
+
+    async def settle(self) -> None:
+        """End what lost its race and is still under way; it is booked as paid, at a price that nobody knows."""
+        late = list(self._late)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+
+    def flush(self) -> None:
+        """Write the ledger; while the store is away it is kept in memory for the next time."""
+        try:
+            self.ledger.flush()
+        except StoreError as error:
+            _log.warning("receipts are not written yet: %s", error)
+
+    async def _try(self, order: Order[V], one: Try) -> V:
+        """One request, waiting out 429 and 529 within the budget, without a slot while it waits.
+
+        The slot is held until the answer is saved: one that is not saved yet is a call in flight.
+        """
+        waits, waited = 0, 0.0
+        while True:
+            async with self.gate.turn(order.request) as turn:
+                if order.is_filled:
+                    raise Overtaken
+                one.sent = turn.sent
+                try:
+                    completion = await self._send(order, one)
+                except ModelBusy as busy:
+                    self.gate.busy(turn)
+                    pause = self._pause(busy.retry_after, waits)
+                    waits, waited = waits + 1, waited + pause
+                    if waits > self.settings.max_waits or waited > self.settings.wait_budget:
+                        # Asked to wait for longer than we may, another try at once would be an offence.
+                        busy.retryable = waited <= self.settings.wait_budget
+                        raise
+                else:
+                    self.gate.answered(turn, completion.usage)
+                    self.patience.answered(turn.stage, self.clock() - turn.sent)
+                    return await self._take(order, one, completion)
+            one.sent = None
+            await self.sleep(pause)
+
+    async def _take(self, order: Order[V], one: Try, completion: Completion) -> V:
+        """Read and save an answer. Whatever it is worth, it is paid for."""
+        receipt = order.receipt(one, completion.model, completion.usage, accepted=True)
+        try:
+            value = order.read(completion, receipt)
+            if order.is_filled:
+                raise Overtaken
+            order.is_filled = True
+        except BaseException as error:
+            receipt = receipt.model_copy(update={"accepted": False})
+            self._book(receipt)
+            if isinstance(error, AnswerError | ModelRefused):
+                raise Unfit(error, receipt) from error
+            raise
+        try:
+            return await order.keep(value)
+        finally:
+            self._book(receipt)  # after the answer itself, which a kill must not cost
+
+    async def _send(self, order: Order[Any], one: Try) -> Completion:
+        if self.stopped is not None:
+            # A copy: one exception raised from many tasks would collect all their tracebacks.
+            raise type(self.stopped)(*self.stopped.args)
+        self.ledger.asked(order.run, order.request.prompt.stage)
+        self._write_soon()
+        try:
+            return await self.model.complete(order.request)
+        except asyncio.CancelledError:
+            self.ledger.paid(order.receipt(one, self.settings.model, Usage(), accepted=False))
+            raise
+        except ModelRefused as error:
+            raise Unfit(error, None) from error
+        except ModelUnusable as error:
+            self.stopped = error
+            raise
+
+    def _pause(self, retry_after: float | None, waits: int) -> float:
+        """Seconds: what the provider asked for and a little more, else a doubling time with jitter."""
+        if retry_after is not None and retry_after >= 0:
+            return retry_after + self.rng.uniform(0, _JITTER)
+        return min(_LONGEST_PAUSE, 2.0**waits) * self.rng.uniform(0.5, 1.5)
+
+    def _book(self, receipt: Receipt) -> None:
+        self.ledger.paid(receipt)
+        self._write_soon()
+
+    def _write_soon(self) -> None:
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        try:
+            await asyncio.sleep(LAG)
+        except asyncio.CancelledError:
+            self.flush()  # the loop is closing: now or never
+            raise
+        self._writing = None
+        await asyncio.to_thread(self.flush)

@@ -1,0 +1,44 @@
+"""How many distinct insights pass each level of the reduce: what context overload costs, as a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+
+from combee_core.clustering import Embed, clusters
+from combee_core.tfidf import vectors
+from combee_core.types import Survival
+
+Tell = Callable[[str], Collection[Hashable]]
+"""The known rules that a text states; such as those of a simulated world."""
+
+
+def survival(
+    insights: Sequence[str],
+    levels: Sequence[tuple[str, Sequence[str]]],
+    tell: Tell | None = None,
+    embed: Embed = vectors,
+) -> tuple[Survival, ...]:
+    """For each level (its name, and what its operations say) how many of the distinct `insights` are still there.
+
+    With `tell` an insight is a known rule. Without it it is a cluster of texts that are alike, by the same rule as in
+    the merge, and the figures are an estimate: an insight that a curator put in quite different words counts as lost.
+    Nothing in, no figures.
+    """
+    if not insights:
+        return ()
+    texts = [list(insights), *(list(said) for _, said in levels)]
+    known, *after = _told(texts, tell) if tell else _alike(texts, embed)
+    return tuple(
+        Survival(level=name, before=len(known), after=len(known & there), estimated=tell is None)
+        for (name, _), there in zip(levels, after, strict=True)
+    )
+
+
+def _told(texts: Sequence[Sequence[str]], tell: Tell) -> list[set[Hashable]]:
+    return [{rule for text in said for rule in tell(text)} for said in texts]
+
+
+def _alike(texts: Sequence[Sequence[str]], embed: Embed) -> list[set[Hashable]]:
+    distinct = sorted({text for said in texts for text in said if text.strip()})
+    number = {distinct[at]: n for n, group in enumerate(clusters(distinct, embed=embed)) for at in group}
+    return [{number[text] for text in said if text in number} for said in texts]

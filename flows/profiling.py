@@ -1,0 +1,22 @@
+"""The batch-size controller's measurements: one real iteration for each candidate, kept as learning."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from combee_core.adapters.workshop import Place, open_workshop
+from flows.iteration import iteration
+from tasks import batches, sizing
+from tasks.children import child
+
+
+@flow(name="profiling", flow_run_name="profiling-{place.run}", persist_result=False)
+def profiling(place: Place, results: str) -> int:
+    """Learn from a batch of each candidate size, fit the delays, record the decision; the chosen batch size.
+
+    Raises `RunError` as an iteration does. A rerun goes on with the candidates that are still to be measured.
+    """
+    shop = open_workshop(place)
+    for batch in batches.remaining(shop, place.invocation):
+        child(iteration, shop.settings)(batch, results)
+    return sizing.decide(shop).batch_size

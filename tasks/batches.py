@@ -1,0 +1,49 @@
+"""A run's batches in order: each is recorded before it is handed out and timed while it is worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+
+from combee_core.adapters.workshop import Place, Workshop
+from combee_core.base import is_simulated
+from combee_core.runs import next_batch
+from combee_core.simulation.delays import minutes
+from combee_core.sizes import Observation
+from tasks import report
+from tasks.reading import read_input
+from tasks.sizing import current
+
+
+def remaining(shop: Workshop, invocation: str) -> Iterator[Place]:
+    """The batches that are known by now and still to be done."""
+    sizing = current(shop)
+    progress = report.Progress(sizing.count)
+    first = shop.run.done + 1
+    for number in range(first, sizing.count + 1):
+        progress.show(number - 1)
+        if shop.run.batch(number) is None:
+            found = read_input(shop.plan.request.source)
+            shop.run.start_batch(next_batch(shop.plan, number, sizing, found.pick))
+        began, asked = monotonic(), _asked(shop)
+        yield Place(store=shop.store.uri, run=shop.run.key, number=number, invocation=invocation)
+        _observe(shop, number, monotonic() - began, _asked(shop) - asked, cold=number == first)
+    progress.show(sizing.count)
+
+
+def _asked(shop: Workshop) -> int:
+    return sum(shop.client.ledger.calls(shop.run.key).values())
+
+
+def _observe(shop: Workshop, number: int, seconds: float, asked: int, *, cold: bool) -> None:
+    """Record the delay; None where answers came from the store, which would make it too short."""
+    state = shop.run.state(number)
+    if state is None:
+        return
+    part = current(shop).part(number)
+    fresh = asked >= sum(receipt.accepted for receipt in state.receipts)
+    if is_simulated(shop.client.model.name):
+        # The stand-in answers at once; its delays are a pure function of the records.
+        seconds, cold = 60 * minutes([state.receipts], shop.settings.seed), False
+    delay = seconds if fresh else None
+    shop.run.observe(number, Observation(batch_size=part.stop - part.start, delay=delay, cold=cold))

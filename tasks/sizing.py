@@ -1,0 +1,98 @@
+"""How a run's batch size is found: given, taken from what an earlier run measured, or measured now."""
+
+from __future__ import annotations
+
+from prefect import get_run_logger
+
+from combee_core import batch_size, measured
+from combee_core.adapters.workshop import Workshop
+from combee_core.call_counts import reduce_calls
+from combee_core.measured import Drift, Measured, Subject
+from combee_core.records import Sizing
+from combee_core.sizes import Decision
+from combee_core.token_limit import token_limit
+from tasks import report
+
+
+def begin(shop: Workshop) -> Sizing:
+    """Record, once, how this run's batch size is found; a rerun keeps to it."""
+    if shop.run.sizing() is None:
+        shop.run.begin_sizing(_sizing(shop))
+        sizing = shop.run.sizing()
+        get_run_logger().info("batch size: %s", sizing.reason if sizing else "")
+    return current(shop)
+
+
+def current(shop: Workshop) -> Sizing:
+    """The sizing as it is known by now."""
+    sizing = shop.run.sizing()
+    return sizing or Sizing(total=len(shop.plan.items), batch_size=1, reason="nothing begun")
+
+
+def _sizing(shop: Workshop) -> Sizing:
+    settings, total = shop.settings, len(shop.plan.items)
+    if isinstance(settings.batch_size, int):
+        return Sizing(total=total, batch_size=settings.batch_size, reason=f"{settings.batch_size}, as given")
+    known = measured.known(shop.store, subject(shop))
+    if known and not known.stale:
+        decision = shop.run.decide(batch_size.decide(known.observations, settings.sizes, total))
+        reason = f"{decision.reason} (measured in run {known.run})"
+        return Sizing(total=total, batch_size=decision.batch_size, reason=reason)
+    sizes, reason = batch_size.candidates(settings.sizes, total)
+    if not sizes:
+        decision = batch_size.decide((), settings.sizes, total)
+        return Sizing(total=total, batch_size=decision.batch_size, reason=f"{reason}; {decision.reason}")
+    return Sizing(total=total, profile=sizes, reason=_announcement(shop, sizes, reason, known))
+
+
+def _announcement(shop: Workshop, sizes: tuple[int, ...], reason: str, known: Measured | None) -> str:
+    """What measuring costs, said before it starts."""
+    why = "the delays have left the curve of an earlier run" if known else "no curve is known yet"
+    together = sum(sizes)
+    curate, merge = reduce_calls(sizes, shop.settings)
+    plain, plain_merge = reduce_calls((together,), shop.settings)
+    return (
+        f"measured on batches of {', '.join(map(str, sizes))}, since {why}{f' ({reason})' if reason else ''}. "
+        f"No rollout or reflection is repeated; these {together} take at most {curate} curate calls and {merge} merge "
+        f"calls, where one batch of them would take {plain} and {plain_merge}"
+    )
+
+
+def subject(shop: Workshop) -> Subject:
+    """What this run's measurements hold for."""
+    return measured.subject_of(shop.plan.request, shop.client.model.name, shop.learner.fingerprint)
+
+
+def decide(shop: Workshop) -> Decision:
+    """The batch size from the measured batches, recorded in the run and, for the next run, in the store."""
+    sizing = current(shop)
+    recorded = shop.run.observations(range(1, len(sizing.profile) + 1))
+    observations = tuple(one for one in recorded if one is not None)
+    limit = token_limit(shop.run.states(), shop.settings, shop.client.limit)
+    decision = batch_size.decide(observations, shop.settings.sizes, sizing.total, limit)
+    if decision.fit:
+        found = Measured(subject=subject(shop), total=sizing.total, run=shop.run.key, observations=observations)
+        measured.remember(shop.store, found)
+    decision = shop.run.decide(decision)
+    report.fit(decision)
+    get_run_logger().info("batch size: %s", decision.reason)
+    return decision
+
+
+def compare(shop: Workshop) -> None:
+    """Look whether this run's iterations have left the curve; then the next run measures again."""
+    known, decision = measured.known(shop.store, subject(shop)), shop.run.decision()
+    if known is None or decision is None or decision.fit is None:
+        return
+    sizing = current(shop)
+    recorded = shop.run.observations(range(len(sizing.profile) + 1, sizing.count + 1))
+    later = [one for one in recorded if one is not None]
+    deviation = measured.deviation_of(later, decision.fit)
+    if deviation is None:
+        return
+    most = shop.settings.sizes.drift
+    measured.note_drift(shop.store, known.subject, Drift(run=shop.run.key, deviation=deviation), most)
+    if abs(deviation) > most:
+        get_run_logger().warning(
+            "iterations took %+.0f %% against the measured curve: the next run measures again", 100 * deviation
+        )

@@ -1,0 +1,284 @@
+"""What a night costs as its traces grow: CPU and peak memory of the flow process, model calls, Prefect task runs.
+
+Each case is one `combee nightly` in a fresh process (`growing_night.py`), on a Prefect server, with batches of a
+thousand traces that lie in files of a thousand rows. All are failures, so that all are reflected on and curated; there
+are 120 rules to learn whatever the number of traces, so that the playbook, and with it every prompt, stays of one size.
+
+- `http`: the stand-in answers over HTTP from a process of its own, through litellm. Nothing is subtracted.
+- `inprocess`: it answers inside the flow process. Its own CPU is measured call by call (the thread's CPU clock before
+  and after) and subtracted.
+- `s3`: as `inprocess`, with the store on SeaweedFS.
+
+A night of two hundred traces goes before in the same process, so that the figures are without imports; those are
+`start_s`. Task runs are counted twice: when they end, by their log lines in the flow process, and afterwards on the
+server. The difference is what the server lost.
+
+    python tests/benchmarks/growth.py [--cases inprocess http s3] [--largest 100000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import measured, picture, prefect_server, save, simulated_server
+from seaweed import seaweed
+
+from combee_core.simulation.day import day_jsonl
+from combee_core.simulation.world import World
+
+if TYPE_CHECKING:
+    from command import Combee
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NIGHT = Path(__file__).with_name("growing_night.py")
+DAY = date(2026, 11, 29)
+WARM = 200
+ROWS = 1_000
+"""Of a file, and of a batch."""
+SIZES = {"inprocess": (1_000, 10_000, 100_000), "http": (100, 1_000, 10_000), "s3": (1_000,)}
+CPU, PEAK, TASKS, FLAT = 15.0, 1_024.0, 2_000, 1.25
+"""Milliseconds a trace, MiB, task runs of a flow run, and how far CPU a trace may be apart."""
+LAG = 300.0
+"""Seconds that the server gets to write down the last task runs: it does so behind the flow."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """What one case took. `cpu` and `stand_in` are seconds, `peak` is in MiB; tasks are task runs."""
+
+    case: str
+    traces: int
+    wall: float
+    cpu: float
+    stand_in: float
+    start: float
+    peak: float
+    calls: int
+    flow_runs: int
+    tasks: int
+    recorded: int
+    most_tasks: int
+    bullets: int
+
+    @property
+    def cpu_each(self) -> float:
+        """Milliseconds of CPU of the flow process a trace, the stand-in's apart."""
+        return 1_000 * (self.cpu - self.stand_in) / self.traces
+
+
+# a case
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The servers that all cases share, and where the traces lie."""
+
+    combee: Combee
+    folder: Path
+
+    def run(self, case: str, traces: int, model: Sequence[str], store: str, environ: Mapping[str, str]) -> Grown:
+        """Run one night in a fresh process and ask the server what it knows of it."""
+        given: dict[str, Any] = {"warm": str(self.traces(WARM)), "traces": str(self.traces(traces)), "store": store}
+        given |= {"options": [*model, "--day", str(DAY), "--batch-size", str(ROWS)]}
+        home = {"COMBEE_HOME": str(self.combee.home), "PREFECT_HOME": str(self.combee.home / "client")}
+        quiet = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "WARNING", "OPENAI_API_KEY": "none"}
+        cost = measured([sys.executable, str(NIGHT), json.dumps(given)], {**home, **quiet, **environ})
+        if cost.code:
+            raise SystemExit(f"{case} with {traces} traces ended with {cost.code}")
+        took = json.loads(cost.out.splitlines()[-1])
+        result = took.pop("result")
+        counts = self.recorded(result["flow_run_id"], took["tasks"])
+        if result["accounting"]["in"] != traces:
+            raise SystemExit(f"{case}: {result['accounting']} do not add up to {traces} traces")
+        return Grown(
+            **took,
+            case=case,
+            traces=traces,
+            calls=sum(result["model_calls"].values()),
+            flow_runs=len(counts),
+            recorded=sum(counts.values()) - _children(counts),
+            most_tasks=max(counts.values()),
+            bullets=self.bullets(store, environ),
+        )
+
+    def traces(self, count: int) -> Path:
+        """A folder of that many traces, written once."""
+        folder = self.folder / f"traces-{count}"
+        if not folder.exists():
+            folder.mkdir()
+            for number, at in enumerate(range(0, count, ROWS), start=count):
+                rows = day_jsonl(World(), min(ROWS, count - at), seed=number, on=DAY)
+                (folder / f"{number}.jsonl").write_bytes(rows)
+        return folder
+
+    def bullets(self, store: str, environ: Mapping[str, str]) -> int:
+        """Entries of the playbook that came out."""
+        shown = type(self.combee)(self.combee.home, environ)("playbook", "show", "bench", "--store", store, "--json")
+        return sum(len(section["bullets"]) for section in shown.json["sections"]) if "sections" in shown.json else -1
+
+    def recorded(self, flow_run_id: str, ended: int) -> dict[str, int]:
+        """Task runs by flow run, as the server has them once it knows all, or knows no more of them."""
+        until, counts = time.monotonic() + LAG, dict[str, int]()
+        while time.monotonic() < until:
+            counts = {run: self._tasks_of(run) for run in self._family(flow_run_id)}
+            if sum(counts.values()) - _children(counts) >= ended:
+                break
+            time.sleep(2)
+        return counts
+
+    def _family(self, flow_run_id: str) -> list[str]:
+        """The flow run and all below it."""
+        family, new = [flow_run_id], [flow_run_id]
+        while new:
+            new = [run["id"] for parent in new for run in self._children_of(parent)]
+            family += new
+        return family
+
+    def _children_of(self, flow_run_id: str) -> Iterator[dict[str, Any]]:
+        where = {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run_id]}}}
+        offset = 0
+        while page := self._ask("flow_runs/filter", {**where, "limit": 200, "offset": offset}):
+            yield from page
+            offset += len(page)
+
+    def _tasks_of(self, flow_run_id: str) -> int:
+        count: int = self._ask("task_runs/count", {"flow_runs": {"id": {"any_": [flow_run_id]}}})
+        return count
+
+    def _ask(self, path: str, query: Any) -> Any:
+        port = json.loads((self.combee.home / "server.json").read_text())["port"]
+        address, body = f"http://127.0.0.1:{port}/api/{path}", json.dumps(query).encode()
+        request = urllib.request.Request(address, body, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+
+def _children(counts: Mapping[str, int]) -> int:
+    """Task runs that only stand for a flow run below another one: they end in no log line."""
+    return len(counts) - 1
+
+
+@contextmanager
+def surroundings(case: str) -> Iterator[tuple[list[str], str, dict[str, str]]]:
+    """The model's options, the store and the environment of a case."""
+    with tempfile.TemporaryDirectory() as folder:
+        if case == "http":
+            with simulated_server(log=False) as server:
+                model = ["--model", "openai/simulated/overload", "--api-base", server.url]
+                yield model, f"file://{folder}/store", {}
+        elif case == "s3":
+            with seaweed("growth") as s3:
+                yield ["--model", "simulated/overload"], "s3://growth/store", s3.environment()
+        else:
+            yield ["--model", "simulated/overload"], f"file://{folder}/store", {}
+
+
+# the results
+
+
+def row(grown: Grown) -> dict[str, Any]:
+    """A line of the table."""
+    return {
+        "case": grown.case,
+        "traces": grown.traces,
+        "wall_s": round(grown.wall, 1),
+        "cpu_ms_a_trace": round(grown.cpu_each, 2),
+        "stand_in_ms_a_trace": round(1_000 * grown.stand_in / grown.traces, 2),
+        "start_s": round(grown.start, 1),
+        "peak_mib": round(grown.peak),
+        "calls": grown.calls,
+        "flow_runs": grown.flow_runs,
+        "task_runs": grown.tasks,
+        "most_of_a_flow_run": grown.most_tasks,
+        "lost": grown.tasks - grown.recorded,
+        "bullets": grown.bullets,
+    }
+
+
+def bars(cases: Sequence[Grown]) -> Iterator[dict[str, Any]]:
+    """The limits that we keep; S3 is shown and has none on CPU."""
+    for grown in cases:
+        name = f"{grown.case}, {grown.traces:,} traces"
+        if grown.case != "s3" and grown.traces >= ROWS:
+            yield _bar(f"{name}: CPU ms a trace", grown.cpu_each, CPU)
+        yield _bar(f"{name}: peak MiB", grown.peak, PEAK)
+        yield _bar(f"{name}: task runs of a flow run", grown.most_tasks, TASKS)
+        yield _bar(f"{name}: task runs ended ÷ recorded", grown.tasks / max(grown.recorded, 1), 1)
+    each = [grown.cpu_each for grown in cases if grown.case == "inprocess" and grown.traces >= ROWS]
+    if len(each) > 1:
+        yield _bar("inprocess: CPU a trace, most ÷ least", max(each) / min(each), FLAT)
+
+
+def _bar(name: str, value: float, limit: float) -> dict[str, Any]:
+    return {"measure": name, "value": value, "limit": limit, "ratio": value / limit}
+
+
+def drawn(cases: Sequence[Grown]) -> Figure:
+    """CPU a trace, peak memory and wall time over the number of traces."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.8), layout="constrained")
+    cpu, peak, wall = figure.subplots(1, 3)
+    _lines(cpu, cases, "CPU of the flow process a trace (ms)", [grown.cpu_each for grown in cases], CPU)
+    _lines(peak, cases, "peak memory of the flow process (MiB)", [grown.peak for grown in cases], PEAK)
+    _lines(wall, cases, "wall time a trace (ms)", [1_000 * grown.wall / grown.traces for grown in cases])
+    cpu.legend(loc="upper right", frameon=False)
+    return figure
+
+
+def _lines(axes: Axes, cases: Sequence[Grown], title: str, values: Sequence[float], limit: float | None = None) -> None:
+    styles = {"inprocess": ("#4c78a8", "o"), "http": ("#f58518", "s"), "s3": ("#54a24b", "D")}
+    for case, (colour, mark) in styles.items():
+        at = [place for place, grown in enumerate(cases) if grown.case == case]
+        if at:
+            x, y = [cases[place].traces for place in at], [values[place] for place in at]
+            axes.plot(x, y, color=colour, marker=mark, label=case)
+    if limit:
+        axes.axhline(limit, color="#e45756", linewidth=1.2)
+        axes.annotate(
+            f"limit {limit:,.0f}", (0.02, limit), xycoords=("axes fraction", "data"), va="bottom", color="#e45756"
+        )
+    axes.set(xscale="log", xlabel="traces", title=title, ylim=(0, 1.12 * max([*values, limit or 0])))
+    axes.title.set_fontsize(9)
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--largest", type=int, default=100_000, help="leave out more traces than these")
+    given = parser.parse_args()
+    grown = []
+    with prefect_server() as combee, tempfile.TemporaryDirectory() as folder:
+        bench = Bench(combee, Path(folder))
+        for case, size in [(name, size) for name in given.cases for size in SIZES[name] if size <= given.largest]:
+            with surroundings(case) as (model, store, environ):
+                grown.append(bench.run(case, size, model, store, environ))
+            print(row(grown[-1]), flush=True)
+    keep(grown)
+
+
+def keep(grown: Sequence[Grown]) -> None:
+    """The table, the limits and the picture."""
+    import pandas
+
+    notes = {"batch size": ROWS, "rules": World().rules, "store": "file://, and s3:// on SeaweedFS for s3"}
+    save("growth", pandas.DataFrame(map(row, grown)), notes)
+    save("growth-limits", pandas.DataFrame(bars(grown)), notes)
+    picture("growth", drawn(grown))
+
+
+if __name__ == "__main__":
+    main()

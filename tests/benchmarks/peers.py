@@ -1,0 +1,288 @@
+"""The reduce against its peers: the same 100 reflections, the same delays, the same kind of server.
+
+The server draws its delays by the order of the calls, so that the k-th call takes equally long whoever makes it. GEPA's
+`ComBEEReflectionLM` asks for its maps one by one on its default path; with two proposals and a model that has
+`batch_complete` it sends them together, ten at a time. The release of gepa on the package index may not have that class
+yet; then the same calls are made with the parts that it has, and the notes say so. GEPA's prompts get a short answer
+here: what is compared is time.
+
+    pip install gepa==0.1.4        # or 'combee-pipeline[bench]'; without it our own rows alone are measured
+    python tests/benchmarks/peers.py [--median 1] [--seeds 5]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from common import AT_LEAST, Call, calls_in, picture, save, simulated_server
+from gepas import proposals, whose
+
+from combee_core.adapters.litellm_model import LitellmModel
+from combee_core.adapters.memory_store import MemoryStore
+from combee_core.calls import Completion, Request
+from combee_core.client import Client
+from combee_core.config import ModelSettings, RunSettings
+from combee_core.inline import Inline
+from combee_core.learners import load_learner
+from combee_core.records import Batch
+from combee_core.saving import SavedAnswers
+from combee_core.simulation.day import day
+from combee_core.simulation.model import SimulatedModel
+from combee_core.simulation.responder import respond
+from combee_core.simulation.specifics import stated_in
+from combee_core.simulation.world import World
+from combee_core.types import Reflection, Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+N = 100
+SIGMA = 0.5
+MODEL = "openai/simulated/overload"
+WORLD = World(rules=N // 2)
+PAPER = RunSettings(grouping="paper", merge="paper", model=ModelSettings(model=MODEL, concurrency=128, hedge=0))
+"""The paper's form: it makes as many calls as GEPA's, so that each has its counterpart with the same delay."""
+
+ONE, TWO, DEFAULT = "Combee", "Combee, two batches at once", "Combee, merge as by default"
+GEPA_ONE, GEPA_TWO = "GEPA ComBEE, default path", "GEPA ComBEE, two proposals batched"
+NAIVE, SEQUENTIAL = "one call for all (naive)", "one call each (sequential)"
+SHARE_OF_IDEAL = 0.85
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One way, once: seconds from its first call until the result is there, its calls, the rules that survived."""
+
+    wall: float
+    calls: tuple[Call, ...]
+    rules: int | None = None
+
+    @property
+    def serial(self) -> float:
+        """Seconds of all calls one after the other."""
+        return sum(call.seconds for call in self.calls)
+
+    @property
+    def critical(self) -> float:
+        """Seconds of the slowest call of each stage."""
+        stages = {call.stage for call in self.calls}
+        return sum(max(call.seconds for call in self.calls if call.stage == stage) for stage in stages)
+
+
+Way = Callable[[str, int], tuple[float, int | None]]
+"""Works on the server at an address with a seed: when it was done, and the distinct rules in what came out if known."""
+
+
+def timed(way: Way, median: float, seed: int, reduces: int = 0) -> Timing:
+    """Run a way on a fresh server. `reduces` is the number of last calls that are reduces where no prompt tells."""
+    with simulated_server(median, SIGMA, seed=seed) as server:
+        done, rules = way(server.url, seed)
+        calls = calls_in(server.log())
+    if reduces:
+        stages = ["map"] * (len(calls) - reduces) + ["reduce"] * reduces
+        calls = [replace(call, stage=stage) for call, stage in zip(calls, stages, strict=True)]
+    return Timing(done - calls[0].start, tuple(calls), rules)
+
+
+# ours
+
+
+class ReduceOnly:
+    """Reflections come from the stand-in in this process, at once; curate and merge calls go to the server."""
+
+    def __init__(self, url: str) -> None:
+        self._near, self._far = SimulatedModel(), LitellmModel(MODEL, url)
+        self.name, self.context_tokens = self._far.name, None
+
+    def count(self, text: str) -> int:
+        """An estimate."""
+        return self._near.count(text)
+
+    async def preflight(self) -> None:
+        """Nothing is looked at: the calls will tell."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once."""
+        near = request.prompt.stage == "reflect"
+        return await (self._near if near else self._far).complete(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._far.aclose()
+
+
+Learn = Callable[[Inline], Awaitable[Mapping[str, Any]]]
+"""Learns from all runs and gives the state after it."""
+
+
+def ours(learn: Learn, settings: RunSettings = PAPER, naive: bool = False) -> Way:
+    """A way that learns in this process, through the client and litellm."""
+
+    async def run(url: str, seed: int) -> tuple[float, int]:
+        own, model, learner = settings.model_copy(update={"seed": seed}), ReduceOnly(url), load_learner("ace")
+        client = Client(model, SavedAnswers(MemoryStore(url)), own.model, learner.fingerprint, seed)
+        try:
+            state = await learn(Inline(learner, client, own, WORLD.score, naive=naive))
+            done = time.time()
+        finally:
+            await model.aclose()
+        return done, rules_in(learner.context(learner.load(state)))
+
+    return lambda url, seed: asyncio.run(run(url, seed))
+
+
+async def in_one_batch(inline: Inline) -> Mapping[str, Any]:
+    """All reflections in one batch."""
+    return (await inline.iterate(Batch(number=1, trajectories=runs()), inline.learner.empty())).state
+
+
+async def in_two_batches(inline: Inline) -> Mapping[str, Any]:
+    """The same batch twice, side by side, in different shuffles: as much work as GEPA's two proposals."""
+    batches = (Batch(number=number, trajectories=runs()) for number in (1, 2))
+    first, _ = await asyncio.gather(*(inline.iterate(batch, inline.learner.empty()) for batch in batches))
+    return first.state
+
+
+async def one_by_one(inline: Inline) -> Mapping[str, Any]:
+    """Each reflection in a call of its own, on the playbook that the one before it left."""
+    state: Mapping[str, Any] = inline.learner.dump(inline.learner.empty())
+    for number, run in enumerate(runs(), start=1):
+        after = await inline.iterate(Batch(number=number, trajectories=(run,)), inline.learner.load(state))
+        state = after.state
+    return state
+
+
+def rules_in(text: str) -> int:
+    """Distinct hidden rules that a text states."""
+    return len({stated.specific for stated in stated_in(text)})
+
+
+@lru_cache(maxsize=1)
+def runs() -> tuple[Trajectory, ...]:
+    """The runs that are reflected on: all of them failures."""
+    return day(WORLD, N, seed=1)
+
+
+def reflections() -> list[Reflection]:
+    """What they teach, for those who are given reflections."""
+    learner = load_learner("ace")
+    questions = [learner.reflect(learner.empty(), run) for run in runs()]
+    return [question.parse(respond(question.prompt.messages, 0)) for question in questions]
+
+
+# the table
+
+
+def measure(median: float, seeds: Sequence[int], with_gepa: bool) -> dict[str, list[Timing]]:
+    """Every way with every seed; the sequential one, which takes as long as all others together, with one."""
+    merge_as_by_default = PAPER.model_copy(update={"merge": "auto"})
+    ways: dict[str, tuple[Way, int]] = {
+        ONE: (ours(in_one_batch), 0),
+        TWO: (ours(in_two_batches), 0),
+        DEFAULT: (ours(in_one_batch, merge_as_by_default), 0),
+        NAIVE: (ours(in_one_batch, naive=True), 0),
+    }
+    if with_gepa:
+        known = reflections()
+        ways |= {GEPA_ONE: (proposals(known, MODEL, 1), 1), GEPA_TWO: (proposals(known, MODEL, 2), 2)}
+    for way, reduces in ways.values():
+        timed(way, 0.0, 0, reduces)  # whatever a library does once in a process
+    found = {name: [timed(way, median, seed, reduces) for seed in seeds] for name, (way, reduces) in ways.items()}
+    return {**found, SEQUENTIAL: [timed(ours(one_by_one), median, seeds[0])]}
+
+
+def row(name: str, timings: Sequence[Timing]) -> dict[str, Any]:
+    """A line of the table: means over the seeds."""
+    known = [timing.rules for timing in timings if timing.rules is not None]
+    critical = mean(timing.critical for timing in timings) if name != SEQUENTIAL else timings[0].serial
+    wall = mean(timing.wall for timing in timings)
+    return {
+        "way": name,
+        "calls": mean(len(timing.calls) for timing in timings),
+        "wall_s": wall,
+        "serial_s": mean(timing.serial for timing in timings),
+        "critical_s": critical,
+        "wall/critical": wall / critical,
+        "rules_kept": mean(known) if known else None,
+    }
+
+
+def bars(found: Mapping[str, Sequence[Timing]]) -> list[dict[str, Any]]:
+    """What is to hold, over all seeds together."""
+    wall = {name: sum(timing.wall for timing in timings) for name, timings in found.items()}
+    ideal = sum(timing.serial for timing in found[ONE]) / sum(timing.critical for timing in found[ONE])
+    faster = wall[GEPA_ONE] / wall[ONE]
+    share, slower = faster / ideal, wall[TWO] / wall[GEPA_TWO]
+    return [
+        {
+            "way": f"speed-up over GEPA's default path ({faster:.2f}) ÷ the ideal one ({ideal:.2f})",
+            "limit": SHARE_OF_IDEAL,
+            "ratio": share / SHARE_OF_IDEAL,
+            "bar": AT_LEAST,
+        },
+        {"way": "two batches at once ÷ GEPA's two proposals batched", "limit": 1.0, "ratio": slower},
+    ]
+
+
+# the picture
+
+
+def drawn(found: Mapping[str, Sequence[Timing]]) -> Figure:
+    """The calls of the first seed over time, way by way."""
+    from matplotlib.figure import Figure
+
+    shown = [name for name in (GEPA_ONE, ONE, GEPA_TWO, TWO) if name in found]
+    heights = [len(found[name][0].calls) for name in shown]
+    figure = Figure(figsize=(9, 1.4 + 0.11 * sum(heights)), layout="constrained")
+    rows = figure.subplots(len(shown), 1, sharex=True, height_ratios=heights, squeeze=False)
+    for axes, name in zip(rows[:, 0], shown, strict=True):
+        _timeline(axes, name, found[name][0])
+    rows[-1, 0].set_xlabel("seconds since the first call; same colour: same level of the reduce")
+    figure.suptitle(f"{N} reflections: the calls of each way, with the same delays")
+    return figure
+
+
+def _timeline(axes: Axes, name: str, timing: Timing) -> None:
+    zero = timing.calls[0].start
+    for line, call in enumerate(timing.calls):
+        colour = "#f58518" if call.stage in ("map", "curate") else "#54a24b"
+        axes.barh(line, call.seconds, left=call.start - zero, height=0.9, color=colour)
+    axes.axvline(timing.wall, color="black", linewidth=1)
+    axes.text(timing.wall, -0.5, f" {timing.wall:.1f} s", va="top")
+    axes.set_title(name, loc="left", fontsize=10)
+    axes.invert_yaxis()
+    axes.set_yticks([])
+
+
+def main() -> None:
+    """Measure, print, keep."""
+    import pandas
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--median", type=float, default=1.0, help="seconds of a call")
+    parser.add_argument("--seeds", type=int, default=5, help="number of series of delays")
+    given = parser.parse_args()
+    try:
+        gepa = whose()
+    except ImportError:
+        gepa = "not installed: pip install gepa==0.1.4, or 'combee-pipeline[bench]'"
+    with_gepa = not gepa.startswith("not")
+    found = measure(given.median, range(1, given.seeds + 1), with_gepa)
+    rows = [row(name, timings) for name, timings in found.items()]
+    frame = pandas.DataFrame(rows + (bars(found) if with_gepa else []))
+    met = rules_in("\n".join(one.key_insight for one in reflections()))
+    notes = {"reflections": N, "rules in them": met, "median": given.median, "sigma": SIGMA, "seeds": given.seeds}
+    save("peers", frame, {**notes, "gepa": gepa})
+    picture("peers", drawn(found))
+
+
+if __name__ == "__main__":
+    main()
