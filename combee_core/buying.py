@@ -1,4 +1,4 @@
-"""How an answer is bought: with a slot, patiently with a busy provider, twice where it is slow; and all of it booked."""
+"""How an answer is bought: with a slot, patiently with a busy provider, twice where it is slow; all of it is booked."""
 
 from __future__ import annotations
 

@@ -93,6 +93,14 @@ class Client:
         await self._buyer.settle()
         await asyncio.to_thread(self._buyer.flush)
 
+    async def aclose(self) -> None:
+        """Settle, and close the model's connections; for the end of the process, when there are no threads any more."""
+        await self._buyer.settle()
+        self._buyer.flush()
+        close = getattr(self.model, "aclose", None)
+        if close is not None:
+            await close()
+
     async def ask(self, question: Question[T], run: str, *, wide: bool = False, several: bool = False) -> Answered[T]:
         """The parsed answer, from the store if it was ever accepted, else bought and saved.
 

@@ -51,8 +51,8 @@ class ModelSettings(Noun):
 
     @property
     def most_requests(self) -> int:
-        """The greatest number of requests that one prompt can cause."""
-        return (self.retries + 1) * (self.max_waits + 1)
+        """The greatest number of requests that one prompt can cause; a slow call may be sent twice."""
+        return (self.retries + 1) * (self.max_waits + 1) * (2 if self.hedge else 1)
 
 
 class SizeSettings(Noun):

@@ -9,9 +9,6 @@ from combee_core.conflicts import difference
 from combee_core.similarity import plain
 from combee_core.types import Delta, Operation, OperationFate, OperationKind
 
-MOST = 12
-"""Operations that one merge call reads: up to about a dozen a small model was seen to lose few."""
-
 Places = tuple[int, ...]
 """Where some of a list's operations stand in it, in order."""
 

@@ -10,11 +10,7 @@ from combee_core.client import Answered, Client
 from combee_core.fates import side_by_side, untouched
 from combee_core.parts import ask_in_parts
 from combee_core.ports import Learner, Question
-from combee_core.reduction import Reduction
 from combee_core.types import Delta, Merged, Operation
-
-__all__ = ["Reduction", "merge"]
-
 
 async def merge(
     part: Sequence[Operation], number: int, state: Any, *, learner: Learner[Any], client: Client, run: str

@@ -17,10 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from math import ceil
-from typing import Protocol, TypeVar
 
 from combee_core.calls import Receipt
 from combee_core.clustering import Embed, clusters
@@ -28,28 +25,13 @@ from combee_core.config import MergeForm
 from combee_core.disputes import disputes, kept_apart, told
 from combee_core.errors import UsageError
 from combee_core.fates import followed, side_by_side, untouched
-from combee_core.joining import MOST, Places, equal, joined, needs_a_reader, of_one_trace, together, wording
+from combee_core.joining import Places, equal, joined, of_one_trace, wording
+from combee_core.pieces import Clusters, Piece, Plan, Rounds
 from combee_core.tfidf import vectors
 from combee_core.types import Conflict, Delta, Merged, Operation, SetAside
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Piece:
-    """Some operations by their places: to be read by one merge call, or to pass. `last` where the results are final."""
-
-    places: Places
-    ask: bool = False
-    last: bool = True
-
-
-class _Plan(Protocol):
-    def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
-        """All operations, each in one piece, for the round that begins; without one that asks, the end."""
-
-    def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
-        """Where the results of each piece stand now."""
+PAPER_UP_TO = 12
+"""Up to this many operations `auto` makes the paper's one call: a small model was seen to lose few of so many."""
 
 
 class Reduction:
@@ -72,12 +54,12 @@ class Reduction:
         self._conflicts: list[Conflict] = [conflict for delta in ordered for conflict in delta.conflicts]
         self._receipts: list[Receipt] = []
         self._rounds: list[Delta] = []
-        small = levels > 2 or len(self._operations) <= MOST
+        small = levels > 2 or len(self._operations) <= PAPER_UP_TO
         if len(bundles) > 1 and (merge == "cluster" or (merge == "auto" and not small)):
-            self._plan: _Plan = self._clustered(embed)
+            self._plan: Plan = self._clustered(embed)
         else:
             self._conflicts += disputes(self._operations, self._alike(embed))
-            self._plan = _Rounds.of([len(bundle) for bundle in bundles], levels)
+            self._plan = Rounds.of([len(bundle) for bundle in bundles], levels)
         self._pieces = self._plan.pieces(self._operations)
 
     @property
@@ -86,8 +68,8 @@ class Reduction:
         return tuple(self._read(piece) for piece in self._pieces if piece.ask)
 
     def take(self, merged: Sequence[Merged]) -> None:
-        """The answers to `parts`, in their order."""
-        answers = iter(zip((piece for piece in self._pieces if piece.ask), merged, strict=True))
+        """The answers to `parts`, in their order. Raises `ValueError` if they are not as many."""
+        answers = list(zip((piece for piece in self._pieces if piece.ask), merged, strict=True))
         taken = {piece: self._apart(piece, answer) for piece, answer in answers}
         deltas = [taken.get(piece) or untouched(self._read(piece)) for piece in self._pieces]
         self._step([piece.places for piece in self._pieces], deltas)
@@ -113,12 +95,12 @@ class Reduction:
             conflicts=told(self._conflicts, self._fates),
         )
 
-    def _clustered(self, embed: Embed) -> _Plan:
+    def _clustered(self, embed: Embed) -> Plan:
         self._join(equal(self._operations))
         alike = self._alike(embed)
         self._conflicts += disputes(self._operations, alike)
         moved = self._join(of_one_trace(self._operations, alike))
-        return _Clusters([sorted({moved[at] for at in group}) for group in alike], embed)
+        return Clusters([sorted({moved[at] for at in group}) for group in alike], embed)
 
     def _alike(self, embed: Embed) -> list[list[int]]:
         return clusters([wording(op) for op in self._operations], embed=embed)
@@ -142,80 +124,6 @@ class Reduction:
         step = side_by_side([*zip(places, deltas, strict=True)])
         self._operations, self._fates = step.operations, followed(self._fates, step)
         return step
-
-
-@dataclass
-class _Rounds:
-    """Neighbouring bundles are read together, `fan_in` at a time, until one is left."""
-
-    bundles: list[Places]
-    fan_in: int
-
-    @classmethod
-    def of(cls, sizes: Sequence[int], levels: int) -> _Rounds:
-        # Roots in floating point may lie a little above a whole number, which would cost a level.
-        fan_in = ceil(len(sizes) ** (1 / (levels - 1)) - 1e-9)
-        return cls([tuple(range(*span)) for span in pairwise(accumulate(sizes, initial=0))], max(2, fan_in))
-
-    def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
-        if len(self.bundles) <= 1:
-            return []
-        count = -(-len(self.bundles) // self.fan_in)
-        return [Piece(tuple(chain.from_iterable(some)), ask=len(some) > 1) for some in _evenly(self.bundles, count)]
-
-    def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
-        self.bundles = [places for places in results if places]
-
-
-@dataclass
-class _Clusters:
-    """One call a cluster, or several for a cluster that is too large for one: their results are looked at again."""
-
-    alike: list[list[int]]
-    embed: Embed
-    largest: int | None = None
-    open: frozenset[int] | None = None
-
-    def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
-        self._look(operations)
-        found = [
-            places
-            for places in together(operations, self.alike)
-            if (self.open is None or places[0] in self.open) and needs_a_reader([operations[at] for at in places])
-        ]
-        largest = max(map(len, found), default=0)
-        if not largest or (self.largest is not None and largest >= self.largest):
-            return []
-        self.largest = largest
-        pieces = [piece for places in found for piece in self._cut(places)]
-        asked = {at for piece in pieces for at in piece.places}
-        pieces += [Piece((at,)) for at in range(len(operations)) if at not in asked]
-        return sorted(pieces, key=lambda piece: piece.places)
-
-    def _look(self, operations: Sequence[Operation]) -> None:
-        """Find out what of the open operations is alike now; in the first round that is known."""
-        if self.open is not None:
-            some = sorted(self.open)
-            found = clusters([wording(operations[at]) for at in some], embed=self.embed)
-            self.alike = [[some[at] for at in group] for group in found]
-
-    def _cut(self, places: Places) -> list[Piece]:
-        count = -(-len(places) // MOST)
-        if count == 1:
-            return [Piece(places, ask=True)]
-        near = {at: number for number, group in enumerate(self.alike) for at in group}
-        ordered = sorted(places, key=lambda at: (near[at], at))
-        return [Piece(tuple(sorted(part)), ask=True, last=False) for part in _evenly(ordered, count)]
-
-    def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
-        unsettled = (places for piece, places in zip(pieces, results, strict=True) if not piece.last)
-        self.open = frozenset(chain.from_iterable(unsettled))
-
-
-def _evenly(items: Sequence[T], count: int) -> list[Sequence[T]]:
-    """`count` neighbouring parts whose sizes differ by at most one."""
-    cuts = [len(items) * n // count for n in range(count + 1)]
-    return [items[start:end] for start, end in pairwise(cuts)]
 
 
 def _number(delta: Delta) -> tuple[list[int], str]:

@@ -12,7 +12,7 @@ from strategies import any_json, near_operations
 
 from combee_core.errors import AnswerMalformed
 from combee_core.learners.ace.merging import merged
-from combee_core.types import Delta, Operation, OperationFate
+from combee_core.types import Conflict, Delta, Operation, OperationFate
 
 BOOK = numbered("Round first.", "Round last.", "Be careful.")
 FIRST, SECOND, THIRD = BOOK.bullets
@@ -51,8 +51,9 @@ def test_what_says_the_same_becomes_one_with_the_traces_of_both() -> None:
         ("kept", ""),
     ]
     assert delta.fates[0] == OperationFate(
-        text="Use percent.", origin="curate-g01", fate="merged", because="into: Answer in percent."
+        text="Use percent.", origin="curate-g01", fate="merged", because="into: Answer in percent.", into=0
     )
+    assert [fate.into for fate in delta.fates] == [0, 0, 1]
 
 
 def test_a_reason_for_dropping_is_kept_and_silence_is_one() -> None:
@@ -192,21 +193,59 @@ def test_what_was_inferred_stays_inferred() -> None:
     assert [op.inferred for op in delta.operations] == [True]
 
 
+# contradictions
+
+
+def test_a_contradiction_that_the_merger_names_has_both_texts_their_traces_and_what_it_is_about() -> None:
+    (conflict,) = merge(conflicts=[{"ops": [1, "o3"], "bullet_ids": [], "about": "percent or pages"}]).conflicts
+    assert conflict == Conflict(
+        texts=("Use page_limit 20.", "Use percent."), sources=("t1", "t3"), reason="percent or pages"
+    )
+
+
+def test_a_contradiction_with_a_bullet_of_the_playbook_shows_the_bullet() -> None:
+    (conflict,) = merge(conflicts=[{"ops": [2], "bullet_ids": ["[calc-00001]"], "about": "when to round"}]).conflicts
+    assert conflict.texts == ("Answer in percent.", "Round first.")
+    assert conflict.sources == ("t2",)
+
+
+@pytest.mark.parametrize("item", [{"ops": 1}, {"ops": "o1"}, {"ops": [1.0]}, {"ops": "1, 99", "about": None}])
+def test_a_contradiction_is_read_as_it_was_meant(item: Any) -> None:
+    (conflict,) = merge(conflicts=[item]).conflicts
+    assert (conflict.texts, conflict.reason) == (("Use percent.",), "the merger says so")
+
+
+@pytest.mark.parametrize("item", [{"ops": []}, {"ops": [9]}, {"about": "x"}, "o1 and o2", None, [1, 2]])
+def test_a_contradiction_of_nothing_that_was_shown_is_listed(item: Any) -> None:
+    delta = merge(conflicts=[item])
+    assert delta.conflicts == ()
+    assert [note.reason for note in delta.set_aside] == ["names no operation that was shown"]
+
+
+@pytest.mark.parametrize("nothing", [None, {}, "none", 3, []])
+def test_an_answer_without_contradictions_has_none(nothing: Any) -> None:
+    assert merge(conflicts=nothing).conflicts == ()
+    assert merge().conflicts == ()
+
+
 # for any answer
 
 
 @settings(max_examples=300)
 @given(st.lists(near_operations | any_json, max_size=6), any_json)
 def test_whatever_the_answer_every_operation_has_one_fate_and_sources_come_from_those_proposed(
-    raw: list[Any], dropped: Any
+    raw: list[Any], other: Any
 ) -> None:
     proposed = (
         *ADDS,
         operation("UPDATE", "x", FIRST, sources=("t4",)),
         operation("REMOVE", "", SECOND, sources=("t5",)),
     )
-    delta = merge(*raw, proposed=proposed, dropped=dropped)
+    delta = merge(*raw, proposed=proposed, dropped=other, conflicts=other)
     assert [fate.text for fate in delta.fates] == [op.text for op in proposed]
+    for fate in delta.fates:
+        assert (fate.into is None) == (fate.fate == "dropped")
+        assert fate.into is None or fate.into < len(delta.operations)
     for op in delta.operations:
         assert op.sources
         assert set(op.sources) <= {"t1", "t2", "t3", "t4", "t5"}

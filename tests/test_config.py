@@ -41,8 +41,12 @@ def test_every_setting_of_a_run_but_place_and_patience_is_in_its_identity() -> N
 
 
 @given(st.integers(0, 20), st.integers(0, 20))
-def test_the_greatest_number_of_requests_is_the_product(retries: int, waits: int) -> None:
-    assert ModelSettings(retries=retries, max_waits=waits).most_requests == (retries + 1) * (waits + 1)
+def test_the_greatest_number_of_requests_is_the_product_and_twice_that_with_a_second_try_for_slow_calls(
+    retries: int, waits: int
+) -> None:
+    once = ModelSettings(retries=retries, max_waits=waits, hedge=0)
+    assert once.most_requests == (retries + 1) * (waits + 1)
+    assert once.model_copy(update={"hedge": 4.0}).most_requests == 2 * once.most_requests
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,14 @@ def test_a_group_above_the_token_limit_is_split_before_it_is_sent() -> None:
     assert len(model.requests) == 2
 
 
+def test_the_result_says_in_how_many_parts_a_group_was_read() -> None:
+    assert curated(client(ScriptedModel(answer)), 1, 2, 3, 4).calls == 1
+    large = ScriptedModel(unless(lambda r: last(r).count("insight:") > 2, ModelTooLarge("413")))
+    assert curated(client(large), 1, 2, 3, 4).calls == 2
+    refusing = ScriptedModel(unless(lambda r: insight(1) in last(r), REFUSAL))
+    assert curated(client(refusing), 1, 2, 3, 4).calls == 3
+
+
 def test_a_cut_group_is_asked_once_with_more_room_and_then_halved_with_one_retry_in_all() -> None:
     model = ScriptedModel(unless(lambda r: last(r).count("insight:") > 2, CUT))
     asking = client(model, max_output_tokens=100, retries=1)
@@ -83,9 +91,9 @@ def test_what_bisected_groups_cost_is_in_the_ledger() -> None:
     model = ScriptedModel(unless(lambda r: last(r).count("insight:") > 1, CUT))
     asking = client(model, retries=1)
     retried(lambda: curate(group(1, 2), EMPTY, **tools(asking)), retries=1)
-    paid = asking.ledger.receipts(KEY)
-    assert len(paid) == len(model.requests) == 4
-    assert sum(r.usage.cost or 0 for r in paid) == 0.5
+    paid = asking.ledger.spend(KEY)
+    assert paid.calls == len(model.requests) == 4
+    assert paid.cost == 0.5
 
 
 @pytest.mark.parametrize("bad", [ModelTooLarge("413"), CUT])

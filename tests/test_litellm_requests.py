@@ -10,6 +10,8 @@ from fake_provider import FakeProvider, Received, Reply, answer, failure
 from litellm_calls import EMPTY, FORMAT_REFUSED, MARKS, PROMPT, REQUEST, SCHEMA, complete, openai, run
 
 from combee_core.adapters.litellm_model import LitellmModel
+from combee_core.adapters.litellm_wire import as_sent, route_of
+from combee_core.adapters.load_litellm import load_litellm
 from combee_core.calls import Completion, Message
 from combee_core.errors import ModelUnusable
 
@@ -102,3 +104,19 @@ def test_a_known_model_without_schemas_is_asked_for_an_object() -> None:
     with FakeProvider([answer(EMPTY)]) as provider:
         complete(openai(provider, "gpt-3.5-turbo"))
         assert provider.chats[0].body["response_format"] == {"type": "json_object"}
+
+
+# prefixes that a provider caches
+
+
+@pytest.mark.parametrize(
+    ("model", "marked"),
+    [("anthropic/claude-sonnet-4-5", True), ("openai/gpt-4o", False), ("openai/own-name", False)],
+)
+def test_the_shared_message_is_marked_where_a_provider_caches_only_what_is_marked(model: str, marked: bool) -> None:
+    route = route_of(load_litellm(), model, None)
+    assert route.marks_prefix is marked
+    system, user = Message(role="system", content="# Playbook"), Message(role="user", content="stage: reflect")
+    part = {"type": "text", "text": "# Playbook", "cache_control": {"type": "ephemeral"}}
+    assert as_sent(system, route)["content"] == ([part] if marked else "# Playbook")
+    assert as_sent(user, route)["content"] == "stage: reflect"

@@ -1,73 +1,80 @@
-"""The groups' operations are merged, in halves where they must be."""
+"""One merge call: in halves where it must be, with a fate for each operation in its place."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pytest
 from asking import client
 from builders import EMPTY, add
 from lessons import answer, insight
-from staging import REFUSAL, last, retried, texts, tools, unless
+from staging import CUT, REFUSAL, last, retried, texts, tools, unless
 
 from combee_core.client import Client
 from combee_core.errors import AnswerMalformed, ModelTooLarge
 from combee_core.merge import merge
 from combee_core.testing import FlakyModel, ScriptedModel
-from combee_core.types import Delta, Merged, SetAside
+from combee_core.types import Merged, Operation
 
 
-def merged(of: Client, *deltas: Delta) -> Merged:
-    result: Merged = retried(lambda: merge(deltas, EMPTY, **tools(of)))
+def merged(of: Client, part: Sequence[Operation], number: int = 1) -> Merged:
+    result: Merged = retried(lambda: merge(part, number, EMPTY, **tools(of)))
     return result
 
 
-def delta(*numbers: int, origin: str = "curate-g01") -> Delta:
-    return Delta(operations=tuple(add(insight(n), f"t{n:02d}", origin=origin) for n in numbers))
+def operations(*numbers: int) -> tuple[Operation, ...]:
+    return tuple(add(insight(n), f"t{n:02d}") for n in numbers)
 
 
-@pytest.mark.parametrize("deltas", [(), (Delta(),), (Delta(), Delta()), (delta(1, 2),), (Delta(), delta(1), Delta())])
-def test_one_groups_operations_alone_need_no_call(deltas: tuple[Delta, ...]) -> None:
-    model = ScriptedModel([])
-    result = merged(client(model), *deltas)
-    assert model.requests == []
-    assert result.delta.operations == tuple(op for d in deltas for op in d.operations)
-    assert all(fate.fate == "kept" for fate in result.delta.fates)
-    assert len(result.delta.fates) == len(result.delta.operations)
+def ends(result: Merged) -> list[str]:
+    """Where each operation that entered ended, by the text."""
+    return ["dropped" if fate.into is None else result.delta.operations[fate.into].text for fate in result.delta.fates]
 
 
-def test_the_operations_of_two_groups_are_merged_in_one_call() -> None:
+def test_a_part_is_merged_in_one_call_that_has_a_name_of_its_own() -> None:
     model = ScriptedModel(answer)
-    result = merged(client(model), delta(1, 2), delta(3, origin="curate-g02"))
-    assert len(model.requests) == 1
-    assert texts(result.delta) == [insight(n) for n in (1, 2, 3)]
+    result = merged(client(model), operations(1, 2, 3), number=7)
+    assert [request.prompt.item for request in model.requests] == ["merge-m07"]
+    assert texts(result.delta) == ends(result) == [insight(n) for n in (1, 2, 3)]
     assert [op.sources for op in result.delta.operations] == [("t01",), ("t02",), ("t03",)]
-    assert len(result.delta.fates) == 3
-
-
-def test_what_the_groups_set_aside_is_kept() -> None:
-    aside = SetAside(what="x", reason="unknown key")
-    result = merged(client(ScriptedModel(answer)), delta(1), Delta(operations=delta(2).operations, set_aside=(aside,)))
-    assert aside in result.delta.set_aside
+    assert [receipt.stage for receipt in result.receipts] == ["merge"]
 
 
 def test_a_merge_that_is_too_large_is_done_in_halves() -> None:
     model = ScriptedModel(unless(lambda r: last(r).count('"ADD"') > 2, ModelTooLarge("413")))
-    result = merged(client(model), delta(1, 2), delta(3, 4, 5))
-    assert texts(result.delta) == [insight(n) for n in range(1, 6)]
-    assert len(result.delta.fates) == 5
+    result = merged(client(model), operations(1, 2, 3, 4, 5))
+    assert sorted(texts(result.delta)) == sorted(insight(n) for n in range(1, 6))
+    assert ends(result) == [insight(n) for n in range(1, 6)]
 
 
-def test_an_operation_that_the_merger_will_not_read_passes_as_its_curator_wrote_it() -> None:
-    model = ScriptedModel(unless(lambda r: insight(4) in last(r), REFUSAL))
-    result = merged(client(model), delta(1, 2), delta(3, 4, 5))
-    assert insight(4) in texts(result.delta)
-    (fate,) = [fate for fate in result.delta.fates if fate.because]
-    assert (fate.text, fate.fate) == (insight(4), "kept")
-    assert fate.because.startswith("not merged: ")
-    assert len(result.delta.fates) == 5
+def test_a_merge_that_is_cut_is_done_in_halves() -> None:
+    model = ScriptedModel(unless(lambda r: last(r).count('"ADD"') > 2, CUT))
+    assert ends(merged(client(model), operations(1, 2, 3, 4))) == [insight(n) for n in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize("bad", [1, 3, 4])
+def test_an_operation_that_the_merger_will_not_read_passes_as_its_curator_wrote_it(bad: int) -> None:
+    model = ScriptedModel(unless(lambda r: insight(bad) in last(r), REFUSAL))
+    result = merged(client(model), operations(1, 2, 3, 4, 5))
+    assert ends(result) == [insight(n) for n in range(1, 6)]
+    because = [fate.because for fate in result.delta.fates]
+    assert because[bad - 1].startswith("not merged: ")
+    assert [text for text in because if text] == [because[bad - 1]]
+
+
+def test_fates_stay_in_the_order_of_what_entered_whatever_the_merger_writes_first() -> None:
+    def backwards(numbers: list[int]) -> dict[str, object]:
+        made = [{"type": "ADD", "content": insight(n), "from": [n]} for n in numbers]
+        return {"operations": made, "dropped": [{"op": 2, "because": "too general"}]}
+
+    result = merged(client(ScriptedModel([backwards([3, 1])])), operations(1, 2, 3))
+    assert texts(result.delta) == [insight(3), insight(1)]
+    assert ends(result) == [insight(1), "dropped", insight(3)]
+    assert [fate.because for fate in result.delta.fates] == ["", "too general", ""]
 
 
 def test_a_malformed_merge_is_retried_and_then_raised() -> None:
     model = FlakyModel(ScriptedModel(lambda _: "no json"), {})
     with pytest.raises(AnswerMalformed):
-        merged(client(model), delta(1), delta(2))
+        merged(client(model), operations(1, 2))
     assert model.calls == 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from combee_core.errors import UsageError
 from combee_core.simulation.draws import Draws
-from combee_core.simulation.overload import FINER, FORMULA, MODELS, curve_of, entries, merged
+from combee_core.simulation.overload import FINER, FORMULA, MODELS, curve_of, entries, merged, merged_freely, merged_half
 
 
 def test_the_curves_are_those_of_figure_2_as_entries_per_call() -> None:
@@ -48,7 +48,14 @@ def test_a_merge_keeps_nearly_all_of_forty_and_at_most_sixty_of_any_number() -> 
 
 @given(st.integers(0, 2_000))
 def test_a_longer_list_never_makes_a_merge_write_less(u: int) -> None:
-    assert merged(u) <= merged(u + 1)
+    for merger in merged, merged_half, merged_freely:
+        assert merger(u) <= merger(u + 1)
+
+
+def test_the_other_mergers_have_half_the_room_or_any() -> None:
+    assert [merged_half(u) for u in (10, 20)] == pytest.approx([9.5, 19])
+    assert merged_half(100_000) == pytest.approx(30)
+    assert [merged_freely(u) for u in (10, 100_000)] == pytest.approx([9.5, 95_000])
 
 
 def test_an_unknown_simulated_model_is_refused_with_the_known_ones() -> None:

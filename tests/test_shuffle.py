@@ -4,17 +4,42 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import pytest
 from builders import group, reflection
 from hypothesis import given
 from hypothesis import strategies as st
 
+from combee_core.config import Grouping, RunSettings
 from combee_core.errors import UsageError
-from combee_core.shuffle import batch_seed, copies_met, deal, group_count, group_sizes, shuffle
-from combee_core.types import ShuffleMode
+from combee_core.shuffle import (
+    GROUPINGS,
+    PAPER_UP_TO,
+    auto_sizes,
+    batch_seed,
+    bounded_sizes,
+    copies_met,
+    group_count,
+    group_sizes,
+    paper_sizes,
+    shuffle,
+)
+from combee_core.shuffle import deal as deal_into
+from combee_core.types import Group, Reflection, ShuffleMode
 
+T = TypeVar("T")
 MODES: list[ShuffleMode] = ["paper", "spread"]
+
+
+def deal(items: Sequence[T], copies: int, seed: int, mode: ShuffleMode = "paper") -> tuple[tuple[T, ...], ...]:
+    """Into the paper's groups."""
+    return deal_into(items, group_sizes(len(items), copies), copies, seed, mode)
+
+
+def shuffled(reflections: Sequence[Reflection], seed: int = 0, **settings: Any) -> tuple[Group, ...]:
+    return shuffle(reflections, RunSettings(**settings), seed)
 
 
 @pytest.mark.parametrize(
@@ -122,20 +147,22 @@ def test_each_batch_has_a_seed_of_its_own_that_is_the_same_everywhere() -> None:
 @given(st.permutations(range(12)), st.sampled_from(MODES))
 def test_the_order_in_which_reflections_arrive_never_matters(order: list[int], mode: ShuffleMode) -> None:
     entries = [reflection(f"t{n:02d}", f"insight {n}") for n in range(12)]
-    assert shuffle([entries[n] for n in order], 2, 7, mode) == shuffle(entries, 2, 7, mode)
+    for grouping in GROUPINGS:
+        settings = {"seed": 7, "shuffle": mode, "grouping": grouping}
+        assert shuffled([entries[n] for n in order], **settings) == shuffled(entries, **settings)
 
 
 def test_reflections_without_insight_enter_no_group_and_do_not_count() -> None:
     nothing = [reflection(f"n{n}", insight=" \n") for n in range(20)]
     taught = [reflection(f"t{n}") for n in range(4)]
-    groups = shuffle([*nothing, *taught], copies=2, seed=0)
+    groups = shuffled([*nothing, *taught])
     assert [(one.number, one.of, len(one.entries)) for one in groups] == [(1, 2, 4), (2, 2, 4)]
     assert {entry.trace_id for one in groups for entry in one.entries} == {"t0", "t1", "t2", "t3"}
-    assert shuffle(nothing, copies=2, seed=0) == ()
+    assert shuffled(nothing) == ()
 
 
 def test_one_reflection_with_two_copies_is_one_group_that_shows_it_once() -> None:
-    (only,) = shuffle([reflection("t1")], copies=2, seed=0)
+    (only,) = shuffled([reflection("t1")])
     assert only.entries == (reflection("t1"),)
     assert only.name == "curate-g01"
 
@@ -149,6 +176,63 @@ def test_the_share_of_copies_that_meet_is_reported() -> None:
 
 def test_in_paper_mode_about_a_sixth_of_the_copies_meet_at_forty() -> None:
     entries = [reflection(f"t{n:02d}") for n in range(40)]
-    shares = [copies_met(shuffle(entries, 2, seed)) for seed in range(300)]
+    shares = [copies_met(shuffled(entries, seed)) for seed in range(300)]
     assert sum(shares) / 300 == pytest.approx(0.157, abs=0.015)
-    assert {copies_met(shuffle(entries, 2, seed, "spread")) for seed in range(20)} == {0}
+    assert {copies_met(shuffled(entries, seed, shuffle="spread")) for seed in range(20)} == {0}
+
+
+# groups that do not grow with the batch
+
+
+def test_bounded_groups_hold_at_most_so_many_entries_and_are_as_few_as_that_allows() -> None:
+    assert bounded_sizes(40, 2, 8) == (8,) * 10
+    assert bounded_sizes(41, 2, 8) == (8,) * 5 + (7,) * 6
+    assert bounded_sizes(100, 1, 5) == (5,) * 20
+    assert len(bounded_sizes(10_000, 2, 10)) == 2_000
+
+
+@given(st.integers(0, 3_000), st.integers(1, 4), st.integers(2, 40))
+def test_whatever_the_number_a_bounded_group_never_grows(n: int, copies: int, max_group: int) -> None:
+    sizes = bounded_sizes(n, copies, max_group)
+    if n >= 4:
+        assert len(sizes) == max(1, -(-n * copies // max_group))
+        assert sum(sizes) == (n * copies if len(sizes) > 1 else n)
+        assert max(sizes) <= max_group
+        assert sizes[0] - sizes[-1] <= 1
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("n", [0, 1, 2, 3])
+def test_fewer_than_four_are_one_call_without_copies_in_any_grouping(grouping: Grouping, n: int) -> None:
+    assert GROUPINGS[grouping](n, 2, 2) == (n,) * min(n, 1)
+
+
+def test_what_fits_into_one_bounded_group_with_its_copies_is_read_once() -> None:
+    (only,) = shuffled([reflection(f"t{n}") for n in range(4)], grouping="bounded", max_group=8)
+    assert [entry.trace_id for entry in only.entries] == ["t0", "t1", "t2", "t3"]
+
+
+def test_auto_makes_the_papers_groups_while_they_are_small_and_bounded_ones_beyond() -> None:
+    assert auto_sizes(PAPER_UP_TO, 2, 8) == paper_sizes(PAPER_UP_TO, 2, 8)
+    assert auto_sizes(PAPER_UP_TO + 1, 2, 8) == bounded_sizes(PAPER_UP_TO + 1, 2, 8)
+
+
+@pytest.mark.parametrize("grouping", ["bounded", "auto"])
+def test_copies_never_meet_in_a_bounded_group(grouping: str) -> None:
+    entries = [reflection(f"t{n:04d}") for n in range(400)]
+    groups = shuffled(entries, grouping=grouping, max_group=8)
+    assert (len(groups), {len(one.entries) for one in groups}) == (100, {8})
+    assert copies_met(groups) == 0
+    assert Counter(entry.trace_id for one in groups for entry in one.entries) == {r.trace_id: 2 for r in entries}
+
+
+def test_each_setting_of_the_groups_has_an_effect() -> None:
+    entries = [reflection(f"t{n:03d}") for n in range(60)]
+    plain = shuffled(entries, grouping="bounded")
+    for change in {"max_group": 5}, {"copies": 1}, {"grouping": "paper"}, {"seed": 1}:
+        assert shuffled(entries, **{"grouping": "bounded", **change}) != plain
+
+
+def test_fewer_than_one_copy_is_wrong_use_in_bounded_groups_too() -> None:
+    with pytest.raises(UsageError, match="copies of a reflection are too few"):
+        bounded_sizes(9, 0, 8)

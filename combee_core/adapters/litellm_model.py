@@ -74,7 +74,7 @@ class LitellmModel:
 
     async def complete(self, request: Request) -> Completion:
         """Ask once; raises a leaf of `ModelError`. `request.timeout` is in seconds, for the whole answer."""
-        litellm = await asyncio.to_thread(load_litellm)
+        litellm = await self._litellm()
         route = self._route(litellm)
         sent, answer = await self._ask(litellm, route, request)
         while isinstance(answer, Exception) and self._leaves_out(refused_parameters(fault_of(answer), sent)):
@@ -92,7 +92,7 @@ class LitellmModel:
 
         A busy provider passes. A server error is raised as what it is.
         """
-        litellm = await asyncio.to_thread(load_litellm)
+        litellm = await self._litellm()
         route = self._route(litellm)
         names = await self._offered(route, timeout) if route.lists_models else None
         if names is None:
@@ -113,13 +113,19 @@ class LitellmModel:
         """Close litellm's connections and its logging task; all models of the process share them."""
         if self._known_route is None:
             return
-        litellm = await asyncio.to_thread(load_litellm)
+        litellm = await self._litellm()
         from litellm.litellm_core_utils.logging_worker import GLOBAL_LOGGING_WORKER
 
+        # What it has begun must end first: a task that is left over would fail in the next loop.
+        await GLOBAL_LOGGING_WORKER.flush()
         await GLOBAL_LOGGING_WORKER.stop()
         await litellm.close_litellm_async_clients()
         # A closed client left in the cache would be used by the next call.
         litellm.in_memory_llm_clients_cache.flush_cache()
+
+    async def _litellm(self) -> Any:
+        """Loading it for the first time would hold up the loop for seconds; at exit there are no threads any more."""
+        return load_litellm() if self._known_route else await asyncio.to_thread(load_litellm)
 
     def _route(self, litellm: Any) -> Route:
         if self._known_route is None:
@@ -133,7 +139,7 @@ class LitellmModel:
             async with asyncio.timeout(request.timeout):
                 answer = await litellm.acompletion(
                     model=self._model,
-                    messages=[as_sent(message) for message in request.prompt.messages],
+                    messages=[as_sent(message, route) for message in request.prompt.messages],
                     max_tokens=request.max_output_tokens,
                     timeout=request.timeout,
                     api_base=self._api_base,

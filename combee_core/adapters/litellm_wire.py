@@ -15,6 +15,9 @@ from combee_core.base import is_simulated, whole
 from combee_core.calls import Completion, Message, Prompt, Request, Usage
 from combee_core.errors import ModelUnusable
 
+_MARKED = frozenset({"anthropic", "bedrock", "vertex_ai"})
+"""Providers of models that cache only what is marked."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -26,6 +29,7 @@ class Route:
     key: str | None
     answers_in: Literal["schema", "object", "text"]
     lists_models: bool
+    marks_prefix: bool = False
 
 
 def route_of(litellm: Any, model: str, api_base: str | None) -> Route:
@@ -43,7 +47,12 @@ def route_of(litellm: Any, model: str, api_base: str | None) -> Route:
         key="none" if api_base and missing else None,
         answers_in=_answer_form(litellm, model, provider, api_base),
         lists_models=bool(api_base) and compatible,
+        marks_prefix=provider in _MARKED and "claude" in model and _caches(litellm, model),
     )
+
+
+def _caches(litellm: Any, model: str) -> bool:
+    return bool((model_info(litellm, model) or {}).get("supports_prompt_caching"))
 
 
 def _why_unplaced(words: str, model: str, api_base: str | None) -> str:
@@ -88,9 +97,15 @@ def _response_format(route: Route, prompt: Prompt) -> dict[str, Any] | None:
     return {"type": "json_schema", "json_schema": schema}
 
 
-def as_sent(message: Message) -> dict[str, str]:
-    """A message as it is sent; halves of characters, which UTF-8 does not have, are joined or replaced."""
-    return {"role": message.role, "content": whole(message.content)}
+def as_sent(message: Message, route: Route | None = None) -> dict[str, Any]:
+    """A message as it is sent; halves of characters, which UTF-8 does not have, are joined or replaced.
+
+    Most providers find a prefix that they have read before by themselves; Claude's is told where it ends.
+    """
+    text = whole(message.content)
+    if route and route.marks_prefix and message.role == "system":
+        return {"role": "system", "content": [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]}
+    return {"role": message.role, "content": text}
 
 
 def completion_of(litellm: Any, response: Any, model: str) -> Completion:

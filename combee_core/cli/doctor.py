@@ -66,9 +66,10 @@ def _model(settings: ModelSettings) -> str:
 
 
 def _requests(settings: ModelSettings) -> str:
+    twice = f" x 2 (a call slower than {settings.hedge:g} times the median is sent again)" if settings.hedge else ""
     return (
         f"at most {settings.most_requests} for one prompt: "
-        f"({settings.retries} retries + 1) x ({settings.max_waits} waits for 429 and 529 + 1); "
+        f"({settings.retries} retries + 1) x ({settings.max_waits} waits for 429 and 529 + 1){twice}; "
         f"each gives up after {settings.timeout:g} s"
     )
 

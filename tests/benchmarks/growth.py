@@ -50,6 +50,12 @@ ROWS = 1_000
 SIZES = {"inprocess": (1_000, 10_000, 100_000), "http": (100, 1_000, 10_000), "s3": (1_000,)}
 CPU, PEAK, TASKS, FLAT = 15.0, 1_024.0, 2_000, 1.25
 """Milliseconds a trace, MiB, task runs of a flow run, and how far CPU a trace may be apart."""
+STYLES = {
+    "inprocess": ("model in the process", "#4c78a8", "o"),
+    "http": ("model over HTTP", "#f58518", "s"),
+    "s3": ("store on S3", "#54a24b", "D"),
+}
+"""Of each case in the picture: label, colour, mark."""
 LAG = 300.0
 """Seconds that the server gets to write down the last task runs: it does so behind the flow."""
 
@@ -234,23 +240,23 @@ def drawn(cases: Sequence[Grown]) -> Figure:
     _lines(cpu, cases, "CPU of the flow process a trace (ms)", [grown.cpu_each for grown in cases], CPU)
     _lines(peak, cases, "peak memory of the flow process (MiB)", [grown.peak for grown in cases], PEAK)
     _lines(wall, cases, "wall time a trace (ms)", [1_000 * grown.wall / grown.traces for grown in cases])
-    cpu.legend(loc="upper right", frameon=False)
+    wall.legend(loc="lower left", frameon=False)
     return figure
 
 
 def _lines(axes: Axes, cases: Sequence[Grown], title: str, values: Sequence[float], limit: float | None = None) -> None:
-    styles = {"inprocess": ("#4c78a8", "o"), "http": ("#f58518", "s"), "s3": ("#54a24b", "D")}
-    for case, (colour, mark) in styles.items():
+    for case, (label, colour, mark) in STYLES.items():
         at = [place for place, grown in enumerate(cases) if grown.case == case]
         if at:
             x, y = [cases[place].traces for place in at], [values[place] for place in at]
-            axes.plot(x, y, color=colour, marker=mark, label=case)
+            axes.plot(x, y, color=colour, marker=mark, label=label)
     if limit:
         axes.axhline(limit, color="#e45756", linewidth=1.2)
         axes.annotate(
             f"limit {limit:,.0f}", (0.02, limit), xycoords=("axes fraction", "data"), va="bottom", color="#e45756"
         )
     axes.set(xscale="log", xlabel="traces", title=title, ylim=(0, 1.12 * max([*values, limit or 0])))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.title.set_fontsize(9)
 
 

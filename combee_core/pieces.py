@@ -1,0 +1,109 @@
+"""Which operations each merge call of a round reads: plain rounds of neighbours, or one call a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from math import ceil
+from typing import Protocol, TypeVar
+
+from combee_core.clustering import Embed, clusters
+from combee_core.joining import Places, needs_a_reader, together, wording
+from combee_core.types import Operation
+
+MOST = 12
+"""Operations of a cluster that one call reads."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some operations by their places: to be read by one merge call, or to pass. `last` where the results are final."""
+
+    places: Places
+    ask: bool = False
+    last: bool = True
+
+
+class Plan(Protocol):
+    def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
+        """All operations, each in one piece, for the round that begins; without one that asks, the end."""
+
+    def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
+        """Where the results of each piece stand now."""
+
+
+@dataclass
+class Rounds:
+    """Neighbouring bundles are read together, `fan_in` at a time, until one is left."""
+
+    bundles: list[Places]
+    fan_in: int
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], levels: int) -> Rounds:
+        # Roots in floating point may lie a little above a whole number, which would cost a level.
+        fan_in = ceil(len(sizes) ** (1 / (levels - 1)) - 1e-9)
+        return cls([tuple(range(*span)) for span in pairwise(accumulate(sizes, initial=0))], max(2, fan_in))
+
+    def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
+        if len(self.bundles) <= 1:
+            return []
+        count = -(-len(self.bundles) // self.fan_in)
+        return [Piece(tuple(chain.from_iterable(some)), ask=len(some) > 1) for some in _evenly(self.bundles, count)]
+
+    def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
+        self.bundles = [places for places in results if places]
+
+
+@dataclass
+class Clusters:
+    """One call a cluster, or several for a cluster that is too large for one: their results are looked at again."""
+
+    alike: list[list[int]]
+    embed: Embed
+    largest: int | None = None
+    open: frozenset[int] | None = None
+
+    def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
+        self._look(operations)
+        found = [
+            places
+            for places in together(operations, self.alike)
+            if (self.open is None or places[0] in self.open) and needs_a_reader([operations[at] for at in places])
+        ]
+        largest = max(map(len, found), default=0)
+        if not largest or (self.largest is not None and largest >= self.largest):
+            return []
+        self.largest = largest
+        pieces = [piece for places in found for piece in self._cut(places)]
+        asked = {at for piece in pieces for at in piece.places}
+        pieces += [Piece((at,)) for at in range(len(operations)) if at not in asked]
+        return sorted(pieces, key=lambda piece: piece.places)
+
+    def _look(self, operations: Sequence[Operation]) -> None:
+        """Find out what of the open operations is alike now; in the first round that is known."""
+        if self.open is not None:
+            some = sorted(self.open)
+            found = clusters([wording(operations[at]) for at in some], embed=self.embed)
+            self.alike = [[some[at] for at in group] for group in found]
+
+    def _cut(self, places: Places) -> list[Piece]:
+        count = -(-len(places) // MOST)
+        if count == 1:
+            return [Piece(places, ask=True)]
+        near = {at: number for number, group in enumerate(self.alike) for at in group}
+        ordered = sorted(places, key=lambda at: (near[at], at))
+        return [Piece(tuple(sorted(part)), ask=True, last=False) for part in _evenly(ordered, count)]
+
+    def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
+        unsettled = (places for piece, places in zip(pieces, results, strict=True) if not piece.last)
+        self.open = frozenset(chain.from_iterable(unsettled))
+
+
+def _evenly(items: Sequence[T], count: int) -> list[Sequence[T]]:
+    """`count` neighbouring parts whose sizes differ by at most one."""
+    cuts = [len(items) * n // count for n in range(count + 1)]
+    return [items[start:end] for start, end in pairwise(cuts)]
