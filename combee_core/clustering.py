@@ -11,16 +11,18 @@ from typing import Any
 
 from combee_core.tfidf import vectors
 
-ALIKE = 0.65
+ALIKE = 0.68
 """At or above this cosine two texts are alike. Measured in the simulated world (tests/benchmarks/quality.py): the three
-wordings of a rule are, even where they are the only texts, and one pair of different rules in a million is."""
+wordings of a rule are, even where they are the only texts, and of different rules hardly one pair in a million is."""
 
 Embed = Callable[[Sequence[str]], Any]
 """Texts → a matrix, dense or sparse, with a row of length 1 for each, such as `tfidf.vectors` or an embedding model."""
 
+LARGEST = 1_500
+"""Texts that are linked at once: a chain of more is cut into parts first, or its distances would not fit in memory."""
+
 _BLOCK = 512
 _COMMON = 192
-_LARGEST = 1_500
 
 
 def clusters(texts: Sequence[str], alike: float = ALIKE, embed: Embed = vectors) -> list[list[int]]:
@@ -43,9 +45,8 @@ def _clusters(rows: Any, alike: float) -> Iterator[Sequence[int]]:
     labels = _connected(rows, alike)
     order = np.argsort(labels, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
-        # A component beyond this is a swarm of near repeats; its distances would not fit in memory.
-        for start in range(0, len(members), _LARGEST):
-            yield from _linked(rows, members[start : start + _LARGEST], alike)
+        for start in range(0, len(members), LARGEST):
+            yield from _linked(rows, members[start : start + LARGEST], alike)
 
 
 def _connected(rows: Any, alike: float) -> Any:

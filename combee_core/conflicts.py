@@ -84,6 +84,15 @@ def _number(text: str) -> str:
         return text
 
 
+def skeleton(text: str) -> str:
+    """A text without its values and telling words: where all else is the same, what differs is at odds.
+
+    Short texts that differ in these are not alike by their pieces, and yet they must meet.
+    """
+    words = _DENIED.sub(" ", _NUMBER.sub(" ", text)).lower()
+    return " ".join(word for word in re.findall(r"[\w']+", words) if word not in _TELLING)
+
+
 def difference(a: str, b: str) -> str:
     """Why two alike texts must not be made one without being read: they contradict, or name different things."""
     return contradiction(a, b) or _other_names(claim(a), claim(b))

@@ -1,7 +1,7 @@
 """Operations that contradict each other: found, kept apart, and told to a person.
 
 The rule for what the playbook keeps: both stand as they were proposed, unless a merger dropped one and said why. A
-merger that made one text of both is not followed there.
+merger that made one text of both, or lost one without a word, is not followed there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from combee_core.conflicts import contradictions
-from combee_core.fates import side_by_side, untouched
+from combee_core.fates import SILENT, UNEXPLAINED, side_by_side, untouched
 from combee_core.types import Conflict, Delta, Operation, OperationFate, OperationKind
+
+_LOST = -1
 
 
 def disputes(operations: Sequence[Operation], alike: Iterable[Sequence[int]]) -> Iterator[Conflict]:
@@ -25,27 +27,34 @@ def disputes(operations: Sequence[Operation], alike: Iterable[Sequence[int]]) ->
                 yield Conflict(texts=tuple(sorted(texts)), sources=tuple(sorted(sources)), reason=reason)
 
 
-def kept_apart(part: Sequence[Operation], delta: Delta, conflicts: Iterable[Conflict]) -> Delta:
+def kept_apart(part: Sequence[Operation], delta: Delta, conflicts: Sequence[Conflict]) -> Delta:
     """`delta`, the merger's answer about `part`, without the operations that were made of a contradiction: what went
-    into one of them passes as it was proposed."""
-    reasons = dict(_blended(part, delta, conflicts))
-    if not reasons:
+    into one of them passes as it was proposed, and so does one side that was dropped without a reason."""
+    blended = dict(_blended(part, delta, conflicts))
+    reasons = {text: conflict.reason for conflict in conflicts for text in conflict.texts}
+    went: dict[int | None, list[int]] = defaultdict(list)
+    for at, (op, fate) in enumerate(zip(part, delta.fates, strict=True)):
+        lost = fate.because in (SILENT, UNEXPLAINED) and op.text in reasons
+        went[_LOST if lost else fate.into].append(at)
+    if not blended and not went[_LOST]:
         return delta
-    went: dict[int, list[int]] = defaultdict(list)
-    for at, fate in enumerate(delta.fates):
-        if fate.into is not None:
-            went[fate.into].append(at)
-    lost = [at for at, fate in enumerate(delta.fates) if fate.into is None]
-    pieces: list[tuple[Sequence[int], Delta]] = [(lost, Delta(fates=tuple(delta.fates[at] for at in lost)))]
+    pieces: list[tuple[Sequence[int], Delta]] = [(went[None], Delta(fates=_at(delta, went[None], None)))]
     for made, op in enumerate(delta.operations):
-        its = went[made]
-        if made in reasons:
-            pieces.append((its, untouched(_one_change([part[at] for at in its]), f"kept apart: {reasons[made]}")))
+        if made in blended:
+            pieces.append((went[made], _standing(part, went[made], blended[made])))
         else:
-            fates = (delta.fates[at].model_copy(update={"into": 0}) for at in its)
-            pieces.append((its, Delta(operations=(op,), fates=tuple(fates))))
+            pieces.append((went[made], Delta(operations=(op,), fates=_at(delta, went[made], 0))))
+    pieces += [((at,), _standing(part, [at], reasons[part[at].text])) for at in went[_LOST]]
     whole = side_by_side(pieces)
-    return whole.model_copy(update={"set_aside": delta.set_aside, "conflicts": delta.conflicts})
+    return delta.model_copy(update={"operations": _one_change(whole.operations), "fates": whole.fates})
+
+
+def _at(delta: Delta, places: Iterable[int], into: int | None) -> tuple[OperationFate, ...]:
+    return tuple(delta.fates[at].model_copy(update={"into": into}) for at in places)
+
+
+def _standing(part: Sequence[Operation], places: Iterable[int], reason: str) -> Delta:
+    return untouched([part[at] for at in places], f"kept apart: {reason}")
 
 
 def _blended(part: Sequence[Operation], delta: Delta, conflicts: Iterable[Conflict]) -> Iterator[tuple[int, str]]:
@@ -58,7 +67,7 @@ def _blended(part: Sequence[Operation], delta: Delta, conflicts: Iterable[Confli
         yield from ((made, conflict.reason) for made, texts in into.items() if len(texts) > 1)
 
 
-def _one_change(operations: Sequence[Operation]) -> list[Operation]:
+def _one_change(operations: Sequence[Operation]) -> tuple[Operation, ...]:
     """A bullet is changed by the first of them only; what else would change it is added, so that both stand."""
     changed: set[str] = set()
     passing = []
@@ -67,7 +76,7 @@ def _one_change(operations: Sequence[Operation]) -> list[Operation]:
             op = op.model_copy(update={"kind": OperationKind.ADD, "bullet_ids": (), "seen": ()})
         changed |= {*op.bullet_ids}
         passing.append(op)
-    return passing
+    return tuple(passing)
 
 
 def told(conflicts: Iterable[Conflict], fates: Sequence[OperationFate]) -> tuple[Conflict, ...]:

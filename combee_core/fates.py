@@ -6,6 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from combee_core.types import Delta, Operation, OperationFate, SetAside
 
+SILENT = "the merger did not mention it"
+UNEXPLAINED = "no reason given"
+"""Why an operation is not there any more, where nobody said."""
+
 
 def untouched(operations: Sequence[Operation], because: str = "") -> Delta:
     """Operations that pass as they were written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from combee_core.conflicts import difference
+from combee_core.conflicts import difference, skeleton
 from combee_core.similarity import plain
 from combee_core.types import Delta, Operation, OperationFate, OperationKind
 
@@ -54,22 +54,36 @@ def of_one_trace(operations: Sequence[Operation], alike: Iterable[Sequence[int]]
 
 def together(operations: Sequence[Operation], alike: Iterable[Sequence[int]]) -> list[Places]:
     """Operations that only a reader can settle: alike, or on the same bullet. Most stand alone."""
-    root = list(range(len(operations)))
+    touching: dict[str, list[int]] = defaultdict(list)
+    for at, op in enumerate(operations):
+        for bullet_id in op.bullet_ids:
+            touching[bullet_id].append(at)
+    return united(len(operations), [*alike, *touching.values()])
+
+
+def but_for_values(operations: Sequence[Operation]) -> list[list[int]]:
+    """Operations whose texts are the same but for values and telling words, such as "percent" and "decimal"."""
+    same: dict[str, list[int]] = defaultdict(list)
+    for at, op in enumerate(operations):
+        if bare := skeleton(op.text):
+            same[bare].append(at)
+    return list(same.values())
+
+
+def united(count: int, groups: Iterable[Sequence[int]]) -> list[Places]:
+    """A partition of 0 to `count` - 1 that keeps the members of each group together."""
+    root = list(range(count))
 
     def top(at: int) -> int:
         while root[at] != at:
             root[at] = at = root[root[at]]
         return at
 
-    touching: dict[str, list[int]] = defaultdict(list)
-    for at, op in enumerate(operations):
-        for bullet_id in op.bullet_ids:
-            touching[bullet_id].append(at)
-    for first, *rest in (*alike, *touching.values()):
+    for first, *rest in groups:
         for other in rest:
             root[max(top(first), top(other))] = min(top(first), top(other))
     found: dict[int, list[int]] = defaultdict(list)
-    for at in range(len(operations)):
+    for at in range(count):
         found[top(at)].append(at)
     return [tuple(places) for places in found.values()]
 

@@ -28,6 +28,8 @@ class Piece:
 
 
 class Plan(Protocol):
+    """Cuts each round's operations into pieces."""
+
     def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
         """All operations, each in one piece, for the round that begins; without one that asks, the end."""
 
@@ -44,17 +46,20 @@ class Rounds:
 
     @classmethod
     def of(cls, sizes: Sequence[int], levels: int) -> Rounds:
+        """Rounds for bundles of these sizes: one less than there are levels."""
         # Roots in floating point may lie a little above a whole number, which would cost a level.
         fan_in = ceil(len(sizes) ** (1 / (levels - 1)) - 1e-9)
         return cls([tuple(range(*span)) for span in pairwise(accumulate(sizes, initial=0))], max(2, fan_in))
 
     def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
+        """One piece for each `fan_in` bundles; a bundle that is left over passes."""
         if len(self.bundles) <= 1:
             return []
         count = -(-len(self.bundles) // self.fan_in)
         return [Piece(tuple(chain.from_iterable(some)), ask=len(some) > 1) for some in _evenly(self.bundles, count)]
 
     def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
+        """What a call wrote is a bundle of the next round."""
         self.bundles = [places for places in results if places]
 
 
@@ -68,6 +73,7 @@ class Clusters:
     open: frozenset[int] | None = None
 
     def pieces(self, operations: Sequence[Operation]) -> list[Piece]:
+        """One piece for each cluster that needs a reader, or several; none if calls no longer make clusters smaller."""
         self._look(operations)
         found = [
             places
@@ -99,6 +105,7 @@ class Clusters:
         return [Piece(tuple(sorted(part)), ask=True, last=False) for part in _evenly(ordered, count)]
 
     def settle(self, pieces: Sequence[Piece], results: Sequence[Places]) -> None:
+        """What came of a part of a cluster stays open."""
         unsettled = (places for piece, places in zip(pieces, results, strict=True) if not piece.last)
         self.open = frozenset(chain.from_iterable(unsettled))
 

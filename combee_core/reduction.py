@@ -25,7 +25,7 @@ from combee_core.config import MergeForm
 from combee_core.disputes import disputes, kept_apart, told
 from combee_core.errors import UsageError
 from combee_core.fates import followed, side_by_side, untouched
-from combee_core.joining import Places, equal, joined, of_one_trace, wording
+from combee_core.joining import Places, but_for_values, equal, joined, of_one_trace, united, wording
 from combee_core.pieces import Clusters, Piece, Plan, Rounds
 from combee_core.tfidf import vectors
 from combee_core.types import Conflict, Delta, Merged, Operation, SetAside
@@ -58,7 +58,7 @@ class Reduction:
         if len(bundles) > 1 and (merge == "cluster" or (merge == "auto" and not small)):
             self._plan: Plan = self._clustered(embed)
         else:
-            self._conflicts += disputes(self._operations, self._alike(embed))
+            self._near(self._alike(embed))
             self._plan = Rounds.of([len(bundle) for bundle in bundles], levels)
         self._pieces = self._plan.pieces(self._operations)
 
@@ -98,9 +98,15 @@ class Reduction:
     def _clustered(self, embed: Embed) -> Plan:
         self._join(equal(self._operations))
         alike = self._alike(embed)
-        self._conflicts += disputes(self._operations, alike)
+        near = self._near(alike)
         moved = self._join(of_one_trace(self._operations, alike))
-        return Clusters([sorted({moved[at] for at in group}) for group in alike], embed)
+        return Clusters([sorted({moved[at] for at in group}) for group in near], embed)
+
+    def _near(self, alike: Sequence[Sequence[int]]) -> list[Places]:
+        """What must meet; the contradictions in it are noted."""
+        near = united(len(self._operations), [*alike, *but_for_values(self._operations)])
+        self._conflicts += disputes(self._operations, near)
+        return near
 
     def _alike(self, embed: Embed) -> list[list[int]]:
         return clusters([wording(op) for op in self._operations], embed=embed)

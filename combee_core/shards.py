@@ -29,6 +29,12 @@ ROLLOUTS = 8
 MOST_SHARDS = 64
 """Shards of a larger stage: an orchestrator that is told of every item loses its records at some thousands."""
 
+LARGE_RUN = 2_000
+"""Items of a whole run above which even a small batch makes few tasks: there will be many such batches."""
+
+FEW_SHARDS = 16
+"""Shards of a stage in a large run."""
+
 
 class Shard(Generic[T]):
     """Items of a stage that one task works on, with the names that people know them by.
@@ -55,10 +61,16 @@ class ShardUnfinished(CombeeError):
     retryable = True
 
 
-def shard_size(count: int, wanted: int | Auto, least: int = 1) -> int:
-    """Items to a shard, where a stage has `count` of them: as given, or as "auto" has it but at least `least`."""
+def shard_size(count: int, wanted: int | Auto, *, run: int = 0, least: int = 1) -> int:
+    """Items to a shard, where a stage has `count` of them in a run of `run` items in all.
+
+    A number is taken as given. "auto" is one item a shard while there are few, else so many that the shards are few;
+    at least `least`.
+    """
     if isinstance(wanted, int):
         return wanted
+    if run > LARGE_RUN:
+        return max(least, -(-count // FEW_SHARDS))
     return max(least, 1 if count <= SEEN else -(-count // MOST_SHARDS))
 
 

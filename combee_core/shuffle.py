@@ -106,16 +106,27 @@ def _spread(items: Sequence[T], copies: int, sizes: Sequence[int], rng: random.R
     return tuple(map(tuple, groups))
 
 
+def is_bounded(settings: RunSettings, n: int) -> bool:
+    """True where n reflections get bounded groups."""
+    return settings.grouping == "bounded" or (settings.grouping == "auto" and n > PAPER_UP_TO)
+
+
+def copies_of(settings: RunSettings, *, bounded: bool) -> int:
+    """How often a reflection is dealt. Unless a number is asked for it is twice, as in the paper, and once into bounded
+    groups: there, for the same number of calls, groups of half the size keep more than a second copy does."""
+    return settings.copies if isinstance(settings.copies, int) else 2 - bounded
+
+
 def shuffle(reflections: Sequence[Reflection], settings: RunSettings, seed: int) -> tuple[Group, ...]:
     """The groups of a batch. Reflections without an insight enter none; the input's order never matters.
 
     Bounded groups are small enough for a copy in the same group to be a loss that shows: they are always spread.
     """
     with_insight = sorted((r for r in reflections if not r.is_nothing), key=lambda r: (r.trace_id, r.key_insight))
-    n = len(with_insight)
-    sizes = GROUPINGS[settings.grouping](n, settings.copies, settings.max_group)
-    bounded = settings.grouping == "bounded" or (settings.grouping == "auto" and n > PAPER_UP_TO)
-    dealt = deal(with_insight, sizes, settings.copies, seed, "spread" if bounded else settings.shuffle)
+    bounded = is_bounded(settings, len(with_insight))
+    copies = copies_of(settings, bounded=bounded)
+    sizes = GROUPINGS[settings.grouping](len(with_insight), copies, settings.max_group)
+    dealt = deal(with_insight, sizes, copies, seed, "spread" if bounded else settings.shuffle)
     return tuple(Group(number=g, of=len(dealt), entries=entries) for g, entries in enumerate(dealt, start=1))
 
 

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 SIZE = 3
 """Characters of a piece."""
 
+_PRIOR = 5
+"""Texts that are imagined to hold every piece: among a handful of real ones, chance would decide what is rare."""
+
 
 def vectors(texts: Sequence[str]) -> csr_array:
     """One row of length 1 for each text (of 0 for one without a word), one column for each piece that occurs.
 
-    Weights are 1 + ln(count) times 1 + ln((1 + n) / (1 + texts with the piece)). In single precision.
+    Weights are 1 + ln(count) times 1 + ln((5 + n) / (5 + texts with the piece)). In single precision.
     """
     import numpy as np
     from scipy.sparse import csr_array
@@ -31,7 +34,7 @@ def vectors(texts: Sequence[str]) -> csr_array:
     ends = np.cumsum([0, *map(len, counted)])
     tf = 1 + np.log(np.fromiter((c for counts in counted for c in counts.values()), np.float32, len(indices)))
     df = np.bincount(indices, minlength=len(columns)) if indices else np.zeros(0)
-    weights = tf * (1 + np.log((1 + len(texts)) / (1 + df)))[indices]
+    weights = tf * (1 + np.log((_PRIOR + len(texts)) / (_PRIOR + df)))[indices]
     shape = (len(texts), len(columns))
     rows: Any = csr_array((weights.astype(np.float32), np.asarray(indices, np.int32), ends), shape=shape)
     lengths = np.sqrt(rows.multiply(rows).sum(axis=1))

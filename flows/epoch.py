@@ -9,7 +9,7 @@ from combee_core.records import RunResult
 from flows.iteration import iteration
 from flows.profiling import profiling
 from tasks import batches, entry, sizing
-from tasks.children import child
+from tasks.runners import runner_for
 
 
 @flow(name="epoch", flow_run_name="epoch-{request.playbook}", persist_result=False)
@@ -23,7 +23,8 @@ def epoch(request: RunRequest) -> RunResult:
         return entry.recorded(opened)
     with entry.held(opened) as shop:
         if sizing.begin(shop).batch_size is None:
-            child(profiling)(opened.place, opened.results)
+            profiling(opened.place, opened.results)
+        one = iteration.with_options(task_runner=runner_for(shop.settings))
         for batch in batches.remaining(shop, opened.place.invocation):
-            child(iteration, shop.settings)(batch, opened.results)
+            one(batch, opened.results)
         return entry.finish(shop)

@@ -7,7 +7,7 @@ from prefect import flow
 from combee_core.adapters.workshop import Place, open_workshop
 from flows.iteration import iteration
 from tasks import batches, sizing
-from tasks.children import child
+from tasks.runners import runner_for
 
 
 @flow(name="profiling", flow_run_name="profiling-{place.run}", persist_result=False)
@@ -17,6 +17,7 @@ def profiling(place: Place, results: str) -> int:
     Raises `RunError` as an iteration does. A rerun goes on with the candidates that are still to be measured.
     """
     shop = open_workshop(place)
+    one = iteration.with_options(task_runner=runner_for(shop.settings))
     for batch in batches.remaining(shop, place.invocation):
-        child(iteration, shop.settings)(batch, results)
+        one(batch, results)
     return sizing.decide(shop).batch_size

@@ -20,6 +20,7 @@ from combee_core.records import RunResult
 from combee_core.runs import Run, find_or_plan, run_of
 from combee_core.versions import Versions
 from tasks import crashed, report, sizing
+from tasks.children import without_heartbeats
 from tasks.preflight import preflight, probe
 from tasks.reading import forget_input, read_input
 from tasks.results import register
@@ -76,6 +77,7 @@ def held(opened: Opened) -> Iterator[Workshop]:
     """
     shop = open_workshop(opened.place)
     with ExitStack() as stack:
+        stack.enter_context(without_heartbeats())
         stack.enter_context(shop.store.lease(shop.run.path("owner"), f"flow run {top_id()}"))
         crashed.mark_others(shop, top_id())
         shop.client.begin(shop.run.key, opened.place.invocation)

@@ -95,7 +95,8 @@ def _mapped(
 ) -> list[Any]:
     """A result or an `Unsettled` for each item; `identity` is what its result depends on, as JSON-able data."""
     shop = open_workshop(place)
-    shards = cut(stage.name, named, shard_size(len(named), shop.settings.shard_size, least))
+    size = shard_size(len(named), shop.settings.shard_size, run=len(shop.plan.items), least=least)
+    shards = cut(stage.name, named, size)
     identities = ([identity(item) for item in shard.items] for shard in shards)
     keys = shop.task_keys(stage.name, place.number, identities)
     return gathered(shards, kept(results, shop.settings.model, stage).map(unmapped(place), shards, keys))

@@ -16,6 +16,7 @@ from prefect.tasks import exponential_backoff
 from combee_core.config import ModelSettings
 from combee_core.errors import CombeeError
 from combee_core.shards import Shard, ShardUnfinished, Work, failures, partial
+from tasks.results import block_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,6 +51,8 @@ def saved(stage: str) -> Callable[[Callable[P, R]], Task[P, R]]:
         persist_result=True,
         cache_policy=CacheKeyFnPolicy(cache_key_fn=_key),
         result_serializer="json",
+        # Prefect would hold the last thousand results for whoever asks again; here nobody does.
+        cache_result_in_memory=False,
         retry_condition_fn=_may_retry,
     )
 
@@ -64,7 +67,7 @@ def plain(name: str) -> Callable[[Callable[P, R]], Task[P, R]]:
 def kept(in_block: str, model: ModelSettings, stage: Task[P, R]) -> Task[P, R]:
     """`stage` with this run's block for results and its retries (exponential back-off with jitter)."""
     return stage.with_options(
-        result_storage=in_block,
+        result_storage=block_of(in_block),
         retries=model.retries,
         retry_delay_seconds=exponential_backoff(model.retry_delay),
         retry_jitter_factor=_JITTER,

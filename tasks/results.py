@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from hashlib import sha256
+from typing import cast
 from urllib.parse import unquote, urlparse
 
-from prefect.filesystems import LocalFileSystem, RemoteFileSystem
+from prefect.blocks.core import Block
+from prefect.filesystems import LocalFileSystem, RemoteFileSystem, WritableFileSystem
 
 
 def register(store: str) -> str:
@@ -26,3 +29,9 @@ def register(store: str) -> str:
         raise ValueError(f"{store} does not outlive its process; use file:// or s3://")
     block.save(name, overwrite=True)
     return f"{block.get_block_type_slug()}/{name}"
+
+
+@lru_cache(maxsize=8)
+def block_of(slug: str) -> WritableFileSystem:
+    """The registered block, loaded once: every task that is given a slug would ask the server for it, twice."""
+    return cast(WritableFileSystem, Block.load(slug, _sync=True))  # type: ignore[call-arg]

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from combee_core import clustering
-from combee_core.clustering import ALIKE, clusters
+from combee_core.clustering import ALIKE, LARGEST, clusters
 from combee_core.simulation.specifics import WAYS, Specific
 from combee_core.simulation.world import World
 from combee_core.tfidf import vectors
@@ -93,7 +92,7 @@ def test_an_embedding_model_may_take_the_place_of_the_pieces() -> None:
 
 
 def test_many_near_repeats_are_cut_into_parts_that_fit_in_memory() -> None:
-    texts = [f"Error at line {n} of the log." for n in range(2 * clustering._LARGEST)]
+    texts = [f"Error at line {n} of the log." for n in range(2 * LARGEST)]
     found = clusters(texts)
-    assert max(map(len, found)) <= clustering._LARGEST
+    assert max(map(len, found)) <= LARGEST
     assert sorted(at for group in found for at in group) == list(range(len(texts)))

@@ -9,13 +9,14 @@ import pytest
 from builders import ACE, EMPTY, add
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lessons import group, reflection
+from lessons import group, insight, reflection
 from run_records import receipt
 
 from combee_core.conclude import Results, check_failures, conclude
 from combee_core.errors import RunError
 from combee_core.types import (
     BulletTag,
+    Conflict,
     Curated,
     Delta,
     Merged,
@@ -169,3 +170,41 @@ def test_an_empty_batch_changes_nothing() -> None:
 def test_the_fates_of_operations_are_kept_for_the_summary() -> None:
     fate = OperationFate(text="a rule", origin="curate-g01", fate="kept")
     assert conclude(1, EMPTY, 1, batch(fates=(fate,)), learner=ACE).update.fates == (fate,)
+
+
+# what the reduce did
+
+
+def test_contradictions_are_in_the_update_for_the_summary() -> None:
+    conflict = Conflict(texts=("a", "b"), sources=("t01",), reason="opposed words")
+    results = replace(batch(), merged=Merged(delta=Delta(conflicts=(conflict,))))
+    assert conclude(1, EMPTY, 1, results, learner=ACE).update.conflicts == (conflict,)
+
+
+def test_the_parts_that_groups_were_read_in_are_added_up() -> None:
+    curated = [Curated(group=1, delta=Delta(), calls=3), Curated(group=2, delta=Delta())]
+    assert (
+        conclude(
+            1, EMPTY, 1, replace(batch(), curated=curated, groups=[group(1), group(2, number=2)]), learner=ACE
+        ).calls
+        == 4
+    )
+
+
+def test_survival_is_told_by_level_with_the_rounds_between() -> None:
+    kept = Delta(operations=(add(insight(1), "t01"),))
+    merged = Merged(delta=Delta(), between=(kept, kept))
+    results = replace(batch(add(insight(1), "t01")), merged=merged)
+    figures = conclude(1, EMPTY, 1, results, learner=ACE).survival
+    assert [(one.level, one.before, one.after, one.estimated) for one in figures] == [
+        ("curate", 1, 1, True),
+        ("round 1", 1, 1, True),
+        ("round 2", 1, 1, True),
+        ("merge", 1, 0, True),
+    ]
+    known = conclude(1, EMPTY, 1, results, learner=ACE, tell=lambda text: {text}).survival
+    assert [(one.after, one.estimated) for one in known] == [(1, False), (1, False), (1, False), (0, False)]
+
+
+def test_a_batch_that_taught_nothing_has_no_survival() -> None:
+    assert conclude(1, EMPTY, 1, Results(), learner=ACE).survival == ()

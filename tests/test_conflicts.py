@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from combee_core.conflicts import claim, contradiction, contradictions, difference
+from combee_core.conflicts import claim, contradiction, contradictions, difference, skeleton
 from combee_core.simulation.platitudes import platitude
 from combee_core.simulation.specifics import WAYS
 from combee_core.simulation.world import World
@@ -115,6 +115,14 @@ def test_a_claim_is_read_off_the_text() -> None:
     assert read.names == {"ROE", "page_limit"}
     assert "never" in read.telling
     assert {"answer", "use"} <= read.words
+
+
+def test_a_skeleton_is_what_is_left_without_values_and_telling_words() -> None:
+    assert skeleton("Write the ratio as percent: 20, not 0.2.") == "write the ratio as"
+    assert skeleton("Write the ratio as decimal, 0.2 instead of 20.") == "write the ratio as"
+    assert skeleton("Always round page_limit up.") == skeleton("Never round page_limit down.") == "round page_limit"
+    assert skeleton("Set page_limit.") != skeleton("Set page_size.")
+    assert skeleton("5") == ""
 
 
 @given(st.text(max_size=80), st.text(max_size=80))

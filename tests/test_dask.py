@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
 import cloudpickle
 import pytest
+from distributed import LocalCluster
 from prefect.task_runners import ThreadPoolTaskRunner
 from simserver import ROOT, SimulatedServer, simulated_server
 
@@ -29,14 +34,12 @@ TRACES, PROCESSES = 16, 2
 
 
 @pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """The address of a cluster of two worker processes."""
-    from distributed import LocalCluster
-
+def cluster() -> Iterator[LocalCluster]:
+    """A scheduler and two worker processes; one that dies is started again."""
     with LocalCluster(
         n_workers=PROCESSES, threads_per_worker=16, processes=True, host="127.0.0.1", dashboard_address=None
     ) as cluster:
-        yield cluster.scheduler_address
+        yield cluster
 
 
 @pytest.fixture
@@ -62,9 +65,9 @@ def request_of_a_day(server: SimulatedServer, tmp_path: Path) -> RunRequest:
 
 
 @pytest.fixture
-def on_dask(request_of_a_day: RunRequest, scheduler: str, tmp_path: Path) -> RunRequest:
+def on_dask(request_of_a_day: RunRequest, cluster: LocalCluster, tmp_path: Path) -> RunRequest:
     """The same, in another store and on the cluster."""
-    settings = request_of_a_day.settings.model_copy(update={"dask": scheduler})
+    settings = request_of_a_day.settings.model_copy(update={"dask": cluster.scheduler_address})
     return request_of_a_day.model_copy(update={"settings": settings, "store": f"file://{tmp_path}/dask"})
 
 
@@ -125,6 +128,32 @@ def test_a_wrong_key_stops_the_run_in_every_process(on_dask: RunRequest, server:
     assert type(error).__name__ == "ModelUnusable"
     assert failed.accounting.deferred == TRACES
     assert calls(server).get("curate", 0) == 0
+
+
+@run_on_the_server
+def test_a_killed_worker_is_replaced_and_what_it_had_saved_is_not_asked_for_again(
+    on_dask: RunRequest, cluster: LocalCluster, tmp_path: Path
+) -> None:
+    in_flight = 2
+    with simulated_server(tmp_path, latency=0.5) as slow, ThreadPoolExecutor(1) as aside:
+        own = {"api_base": slow.url, "concurrency": in_flight * PROCESSES, "max_concurrency": in_flight * PROCESSES}
+        model = on_dask.settings.model.model_copy(update=own)
+        settings = on_dask.settings.model_copy(update={"model": model})
+        killed = aside.submit(kill_one_when, slow, TRACES // 2, cluster)
+        result = epoch(on_dask.model_copy(update={"settings": settings}))
+        assert killed.result(), "it was killed in the middle"
+        asked = slow.asked()
+    assert result.accounting.learned == TRACES
+    assert max(asked.values()) <= 2
+    assert sum(asked.values()) - len(asked) <= in_flight, "paid for twice: only what was in flight"
+
+
+def kill_one_when(server: SimulatedServer, calls_made: int, cluster: LocalCluster) -> bool:
+    """SIGKILL to one worker process once the server has been asked so often; whether reflecting was under way then."""
+    while server.stats()["total"] < calls_made:
+        time.sleep(0.02)
+    os.kill(next(iter(cluster.workers.values())).pid, signal.SIGKILL)
+    return "curate" not in server.stats()["stages"]
 
 
 def test_without_an_address_tasks_run_in_threads_as_many_as_calls_may_be_in_flight() -> None:

@@ -14,24 +14,27 @@ from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings
 from combee_core.errors import AnswerMalformed, ModelFault, ModelRefused, ModelUnusable, RunError, RunStopped
 from combee_core.inline import Inline
+from combee_core.pieces import MOST
 from combee_core.records import Batch, State
 from combee_core.scoring import SCORERS
 from combee_core.simulation.model import SimulatedModel
+from combee_core.survival import Tell
 from combee_core.testing import FlakyModel, ScriptedModel
 from combee_core.types import Sample
 
 
-def inline(of: Client, naive: bool = False, **settings: Any) -> Inline:
-    own = RunSettings(model=ModelSettings(retry_delay=0.5), **settings)
-    return Inline(ACE, of, own, SCORERS["exact"], run="night", naive=naive)
+def inline(of: Client, naive: bool = False, tell: Tell | None = None, **settings: Any) -> Inline:
+    """In the paper's form, where a test does not say otherwise: its calls are known beforehand."""
+    own = RunSettings(model=ModelSettings(retry_delay=0.5), **{"grouping": "paper", "merge": "paper", **settings})
+    return Inline(ACE, of, own, SCORERS["exact"], run="night", naive=naive, tell=tell)
 
 
 def batch(count: int, number: int = 1) -> Batch:
     return Batch(number=number, trajectories=tuple(trajectory(n) for n in range(1, count + 1)))
 
 
-def learn(of: Client, count: int, naive: bool = False, **settings: Any) -> State:
-    return run(inline(of, naive, **settings).iterate(batch(count), EMPTY))
+def learn(of: Client, count: int, **how: Any) -> State:
+    return run(inline(of, **how).iterate(batch(count), EMPTY))
 
 
 def calls(of: Client) -> dict[str, int]:
@@ -91,6 +94,76 @@ def test_the_order_of_the_input_does_not_matter() -> None:
     for naive in (False, True):
         states = [run(inline(client(ScriptedModel(answer)), naive).iterate(b, EMPTY)) for b in (forwards, backwards)]
         assert states[0].state == states[1].state
+
+
+def test_bounded_groups_and_clusters_make_more_and_smaller_calls() -> None:
+    model = ScriptedModel(answer)
+    asking = client(model)
+    state = learn(asking, 40, grouping="bounded", max_group=5, copies=1, merge="cluster")
+    assert (calls(asking)["curate"], state.groups, state.calls) == (8, 8, 8)
+    asked = [r.prompt.messages[-1].content for r in model.requests]
+    assert max(text.count("insight:") for text in asked if text.startswith("stage: curate")) == 5
+    assert max([text.count('"ADD"') for text in asked if text.startswith("stage: merge")], default=0) <= MOST
+    assert texts(state) == {insight(n) for n in range(1, 41)}
+
+
+def test_three_levels_merge_in_two_rounds() -> None:
+    asking = client(ScriptedModel(answer))
+    state = learn(asking, 100, levels=3)
+    assert calls(asking)["merge"] == 3 + 1
+    assert [one.level for one in state.survival] == ["curate", "round 1", "merge"]
+    assert texts(state) == {insight(n) for n in range(1, 101)}
+
+
+def test_a_round_whose_calls_were_saved_is_not_asked_for_again() -> None:
+    store = memory()
+
+    def breaking(request: Request) -> Any:
+        last_round = request.prompt.stage == "merge" and request.prompt.messages[-1].content.count('"ADD"') > 150
+        return "no json" if last_round else answer(request)
+
+    with pytest.raises(AnswerMalformed):
+        learn(client(ScriptedModel(breaking), store), 100, levels=3)
+    again = client(ScriptedModel(answer), store)
+    learn(again, 100, levels=3)
+    assert calls(again) == {"rollout": 0, "reflect": 0, "curate": 0, "merge": 1}
+
+
+def test_the_survival_of_insights_is_told_by_level_and_counted_where_somebody_can_tell() -> None:
+    def lossy(request: Request) -> Any:
+        said = answer(request)
+        return {**said, "operations": said["operations"][:4]} if request.prompt.stage == "curate" else said
+
+    (naive, _), (curate, merge) = (
+        [(one.before, one.after, one.estimated) for one in learn(client(ScriptedModel(lossy)), 9, **how).survival]
+        for how in ({"naive": True, "tell": lambda text: {text}}, {"tell": lambda text: {text}})
+    )
+    assert naive == (9, 4, False)
+    assert curate == merge
+    assert 4 < curate[1] <= 9
+
+
+def test_groups_are_limited_by_tokens_too_and_the_state_says_how_many_calls_they_took() -> None:
+    model = ScriptedModel(answer)
+    free = learn(client(model), 40)
+    longest = max(len(r.prompt.text) for r in model.requests if r.prompt.stage == "curate")
+    tight = ScriptedModel(answer)
+    state = learn(client(tight, context_tokens=longest // 4 - 4), 40)
+    assert (free.groups, free.calls) == (6, 6)
+    assert state.groups == 6
+    assert state.calls == sum(r.prompt.stage == "curate" for r in tight.requests) > 6
+    assert texts(state) == texts(free)
+
+
+def test_one_huge_trace_is_skipped_by_name_and_the_others_are_learned_from() -> None:
+    huge = trajectory(7).model_copy(update={"task": "word " * 2_000_000})
+    trajectories = tuple(huge if n == 7 else trajectory(n) for n in range(1, 13))
+    work = inline(client(ScriptedModel(answer), context_tokens=32_000))
+    state = run(work.iterate(Batch(number=1, trajectories=trajectories), EMPTY))
+    (skipped,) = [fate for fate in state.fates if fate.fate == "skipped"]
+    assert skipped.trace_id == "t07"
+    assert "too large" in skipped.reason
+    assert texts(state) == {insight(n) for n in range(1, 13) if n != 7}
 
 
 def test_naive_learning_gives_everything_to_one_call() -> None:
@@ -190,10 +263,9 @@ def test_a_second_batch_builds_on_the_first() -> None:
 
 
 def test_the_simulated_model_gives_the_same_state_at_any_concurrency() -> None:
-    states = {
-        run(inline(client(SimulatedModel(), concurrency=slots)).iterate(batch(12), EMPTY)).model_dump_json(
-            include={"state"}
-        )
-        for slots in (1, 8)
-    }
-    assert len(states) == 1
+    for form in {}, {"grouping": "bounded", "merge": "cluster", "max_group": 4}:
+        states = {
+            learn(client(SimulatedModel(), concurrency=slots), 30, **form).model_dump_json(include={"state", "update"})
+            for slots in (1, 8)
+        }
+        assert len(states) == 1

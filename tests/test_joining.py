@@ -7,7 +7,7 @@ from builders import add, bullet, operation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from combee_core.joining import equal, joined, needs_a_reader, of_one_trace, together, wording
+from combee_core.joining import but_for_values, equal, joined, needs_a_reader, of_one_trace, together, wording
 from combee_core.types import Operation
 
 FIRST, SECOND = bullet("calc-00001", "Round first."), bullet("calc-00002", "Mind the fees.")
@@ -53,10 +53,8 @@ def test_two_wordings_of_one_trace_are_one() -> None:
 
 
 def test_a_value_or_a_name_that_differs_stays_apart_even_within_one_trace() -> None:
-    ops = [add("Add a fee of 5.", "t1"), add("Add a fee of 7.", "t1"), add("Call get_fee() for it.", "t1")]
-    also = add("Call get_rate() for it.", "t1")
-    assert of_one_trace([*ops, also], [[0, 1, 2, 3]])[:2] == [(0,), (1,)]
-    assert of_one_trace([ops[2], also], [[0, 1]]) == [(0,), (1,)]
+    for one, other in ("Add a fee of 5.", "Add a fee of 7."), ("Call get_fee() for it.", "Call get_rate() for it."):
+        assert of_one_trace([add(one, "t1"), add(other, "t1")], [[0, 1]]) == [(0,), (1,)]
 
 
 def test_what_several_traces_state_is_not_joined_by_code() -> None:
@@ -70,6 +68,11 @@ def test_what_is_alike_or_touches_one_bullet_belongs_together() -> None:
     ops = [add("a", "t1"), update("b"), add("c", "t2"), operation("REMOVE", "", FIRST), add("d", "t3")]
     assert together(ops, [[0, 2], [1], [3], [4]]) == [(0, 2), (1, 3), (4,)]
     assert together(ops, [[0, 3], [1, 2], [4]]) == [(0, 1, 2, 3), (4,)]
+
+
+def test_texts_that_are_the_same_but_for_a_value_must_meet() -> None:
+    ops = [add("Ratio as percent.", "t1"), add("Fee of 5.", "t1"), add("Ratio as decimal", "t2"), add("7", "t1")]
+    assert but_for_values([*ops, operation("REMOVE", "", FIRST), operation("REMOVE", "", SECOND)]) == [[0, 2], [1]]
 
 
 @given(st.lists(st.lists(st.integers(0, 30), min_size=2, max_size=4), max_size=12))

@@ -19,7 +19,7 @@ from combee_core.inline import Inline
 from combee_core.ledger import STAGES
 from combee_core.outcome import failed, finished, replayed
 from combee_core.publish import publish
-from combee_core.records import Batch, Failure, RunResult, State
+from combee_core.records import Batch, Failure, RunResult, Sizing, State
 from combee_core.runs import Run, find_or_plan, next_batch
 from combee_core.scoring import SCORERS
 from combee_core.testing import ScriptedModel
@@ -43,8 +43,11 @@ class Night:
         made = self.run.plan()
         work = Inline(ACE, self.asking, self.settings, SCORERS["exact"], run=made.key)
         state = EMPTY
-        for number in range(1, made.batch_count + 1):
-            batch = self.run.batch(number) or self.run.start_batch(next_batch(made, number, self.traces))
+        by_id = {trace.trace_id: trace for trace in self.traces}
+        sizing = Sizing(total=len(made.items), batch_size=self.settings.batch_size)
+        for number in range(1, sizing.count + 1):
+            fresh = next_batch(made, number, sizing, lambda wanted: tuple(by_id[item.id] for item in wanted))
+            batch = self.run.batch(number) or self.run.start_batch(fresh)
             after = self.run.state(number) or self.run.save_state(self.iterate(work, batch, state))
             state = ACE.load(after.state)
         version, aside = publish(made, self.run.states(), self.versions, ACE, flow_run_id="f")

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from combee_core.errors import AnswerMalformed, CombeeError, ModelBusy, ModelFault, ModelUnusable, RunStopped
 from combee_core.shards import (
+    FEW_SHARDS,
+    LARGE_RUN,
     MOST_SHARDS,
     SEEN,
     Shard,
@@ -48,12 +50,22 @@ def test_more_items_never_make_more_than_a_fixed_number_of_shards(count: int) ->
 
 @given(st.integers(0, 100_000), st.integers(1, 1_000), st.integers(1, 64))
 def test_a_number_is_taken_as_given(count: int, wanted: int, least: int) -> None:
-    assert shard_size(count, wanted, least) == wanted
+    assert shard_size(count, wanted, run=count, least=least) == wanted
 
 
 @pytest.mark.parametrize(("count", "size"), [(1, 8), (200, 8), (400, 8), (512, 8), (513, 9), (10_000, 157)])
 def test_short_items_are_put_together_by_eight_at_least(count: int, size: int) -> None:
     assert shard_size(count, "auto", least=8) == size
+
+
+@given(st.integers(1, 300), st.integers(LARGE_RUN + 1, 1_000_000))
+def test_in_a_run_of_many_batches_each_of_them_makes_few_tasks(count: int, run: int) -> None:
+    assert -(-count // shard_size(count, "auto", run=run)) <= FEW_SHARDS
+
+
+@pytest.mark.parametrize(("run", "size"), [(200, 1), (LARGE_RUN, 1), (LARGE_RUN + 1, 13), (100_000, 13)])
+def test_a_batch_of_two_hundred_is_seen_item_by_item_unless_the_run_is_large(run: int, size: int) -> None:
+    assert shard_size(200, "auto", run=run) == size
 
 
 # cutting

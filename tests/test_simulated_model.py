@@ -13,11 +13,12 @@ from combee_core.calls import Message, Request
 from combee_core.errors import UsageError
 from combee_core.simulation.day import day
 from combee_core.simulation.model import SimulatedModel
+from combee_core.simulation.overload import Merger, merged, merged_freely, merged_half
 from combee_core.simulation.platitudes import platitude
 from combee_core.simulation.responder import respond
 from combee_core.simulation.specifics import puzzle_in, stated_in
 from combee_core.simulation.world import World
-from combee_core.types import Group, Sample, Update
+from combee_core.types import Group, Operation, OperationKind, Sample, Update
 
 
 def test_without_a_playbook_every_answer_is_wrong_and_cites_nothing() -> None:
@@ -136,3 +137,13 @@ def test_one_large_call_learns_less_than_small_groups_and_those_less_than_one_tr
     groups = sum(learn(seed, 40, grouped=True) for seed in seeds)
     naive = sum(learn(seed, 40, grouped=False) for seed in seeds)
     assert alone > groups > 1.2 * naive
+
+
+@pytest.mark.parametrize(("merger", "most"), [(merged, 60), (merged_half, 30), (merged_freely, 190)])
+def test_the_mergers_curve_is_an_argument_for_experiments(merger: Merger, most: int) -> None:
+    rules = [WORLD.rule(index) for index in range(200)]
+    operations = [Operation(kind=OperationKind.ADD, text=rule.wording(0), sources=("t1",)) for rule in rules]
+    prompt = ACE.merge(EMPTY, operations).prompt
+    completion = asyncio.run(SimulatedModel(merger=merger).complete(Request(prompt=prompt, max_output_tokens=100)))
+    written = json.loads(completion.text or "")["operations"]
+    assert most - 1 <= len(written) <= most

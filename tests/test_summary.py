@@ -16,7 +16,7 @@ from run_records import KEY, learned, states
 from combee_core.diff import diff
 from combee_core.records import Accounting, Amounts, RunResult, State, TraceFate
 from combee_core.summary import accounting, cell, spent, table, unlearned, what_changed
-from combee_core.types import Operation, OperationFate, OperationKind, SetAside, Update
+from combee_core.types import Conflict, Operation, OperationFate, OperationKind, SetAside, Survival, Update
 
 HOSTILE = [
     "a | b",
@@ -148,6 +148,56 @@ def test_copies_that_met_in_one_group_are_told_on_average_and_only_where_some_di
     batches = [State(number=n, state={}, copies_met=share) for n, share in enumerate((0.1, 0.2), start=1)]
     assert "15% of a batch's reflections lay twice in one group." in what_changed(result(), diff(EMPTY, EMPTY), batches)
     assert "lay twice" not in what_changed(result(), diff(EMPTY, EMPTY), [State(number=1, state={})])
+
+
+def test_groups_that_were_read_in_parts_are_told_and_others_are_not() -> None:
+    batches = [State(number=1, state={}, groups=6, calls=8), State(number=2, state={}, groups=4, calls=4)]
+    told = "The curators made 12 calls for 10 groups: what was too large, cut or refused was read in parts."
+    assert told in what_changed(result(), diff(EMPTY, EMPTY), batches)
+    assert "calls for" not in what_changed(result(), diff(EMPTY, EMPTY), batches[1:])
+
+
+def figures(estimated: bool, **left: int) -> tuple[Survival, ...]:
+    return tuple(
+        Survival(level=name.replace("_", " "), before=40, after=count, estimated=estimated)
+        for name, count in left.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("batches", "told"),
+    [
+        ([figures(True, curate=31, merge=29)], "40 distinct; 31 left the curators, 29 the merge (estimated)."),
+        ([figures(False, curate=31, merge=29)], "40 distinct; 31 left the curators, 29 the merge."),
+        (
+            [figures(False, curate=31, round_1=30, merge=29), (), figures(True, curate=9, merge=9)],
+            "80 distinct; 40 left the curators, 38 the merge (estimated).",
+        ),
+        (
+            [figures(False, curate=31, round_1=30, merge=29)],
+            "40 distinct; 31 left the curators, 30 round 1, 29 the merge.",
+        ),
+    ],
+)
+def test_what_became_of_the_insights_is_told_level_by_level(batches: list[tuple[Survival, ...]], told: str) -> None:
+    recorded = [State(number=n, state={}, survival=its) for n, its in enumerate(batches, start=1)]
+    assert f"Insights: {told}" in what_changed(result(), diff(EMPTY, EMPTY), recorded)
+
+
+def test_without_figures_nothing_is_said_about_insights() -> None:
+    assert "Insights" not in what_changed(result(), diff(EMPTY, EMPTY), [State(number=1, state={})])
+
+
+@pytest.mark.parametrize("text", ["The fee is 5.", *HOSTILE])
+def test_contradictions_are_listed_with_both_texts_and_their_traces(text: str) -> None:
+    conflicts = (Conflict(texts=(text, "The fee is 7."), sources=("t1", text), reason=f"they differ: {text}"),)
+    made = what_changed(result(), *changed(Update(conflicts=conflicts)))
+    assert "## Contradictions (1)" in made
+    reason, one, other, sources = items(made)
+    assert reason == flat(f"they differ: {text}")
+    assert one.replace("“ ", "“").replace(" ”", "”") == f"“{flat(text)}”"
+    assert other == "“The fee is 7.”"
+    assert sources == flat(f"from t1, {text}")
 
 
 def test_a_run_that_changed_nothing_says_so() -> None:

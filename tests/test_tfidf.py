@@ -34,8 +34,8 @@ def test_each_text_is_a_row_of_length_one(texts: list[str]) -> None:
 
 
 def test_weights_are_one_plus_the_logarithm_of_count_and_rarity() -> None:
-    # " a " is in both texts, " b " in one: 1 + ln(3/3) and 1 + ln(3/2); counts of 1.
-    common, rare = 1.0, 1 + math.log(3 / 2)
+    # " a " is in both texts, the others in one: 1 + ln(7/7) and 1 + ln(7/6); counts of 1.
+    common, rare = 1.0, 1 + math.log(7 / 6)
     shared = {" a "}
     one, two = set(pieces("a b")) - shared, set(pieces("a")) - shared
     assert two == set()

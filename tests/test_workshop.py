@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from combee_core.adapters.stores import open_store
-from combee_core.adapters.workshop import Place, build_model, calls, client_for, open_workshop, stop_calls
+from combee_core.adapters.workshop import Place, Workshop, build_model, calls, client_for, open_workshop, stop_calls
 from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
-from combee_core.errors import RunStopped, StoreError
+from combee_core.errors import ModelRefused, RunStopped, StoreError
+from combee_core.ledger import Ledger
 from combee_core.records import Batch, Item
+from combee_core.reflect import reflect
 from combee_core.runs import find_or_plan
 from combee_core.simulation.day import day
 from combee_core.simulation.world import World
+from combee_core.types import Reflected, Trajectory
 
 
 @pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
@@ -42,15 +46,20 @@ def test_there_is_one_client_for_a_store_and_settings() -> None:
     assert client_for("memory://a", RunSettings()) is not client_for("memory://a", RunSettings(seed=1))
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
+def planned(tmp_path: Path, settings: RunSettings) -> Place:
     """A planned run with its first batch recorded."""
     runs = day(World(0), 4, 0)
     store = open_store(f"file://{tmp_path}/store")
-    request = RunRequest(store=store.uri, source=Source(day=date(2026, 3, 2)))
+    request = RunRequest(store=store.uri, source=Source(day=date(2026, 3, 2)), settings=settings)
     run = find_or_plan(store, request, [Item(id=r.trace_id, digest=r.digest) for r in runs], (), 0)
     run.start_batch(Batch(number=1, trajectories=runs))
     return Place(store=store.uri, run=run.key, number=1)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """A planned run with the settings that nobody has changed."""
+    return planned(tmp_path, RunSettings())
 
 
 def test_a_workshop_knows_its_run(place: Place) -> None:
@@ -82,3 +91,58 @@ def test_a_stopped_process_makes_no_new_call_until_a_run_begins_again(place: Pla
         calls(client.ask(question, shop.run.key))
     client.begin(shop.run.key)
     assert calls(client.ask(question, shop.run.key)).value.key_insight
+
+
+def begun(place: Place, invocation: str) -> Workshop:
+    return open_workshop(place.model_copy(update={"invocation": invocation}))
+
+
+def work(shop: Workshop) -> list[Any]:
+    """Reflect on the first batch, but for its second run, which is refused."""
+    runs = shop.batch(1).trajectories
+
+    async def ask(run: Trajectory) -> Reflected:
+        if run is runs[1]:
+            raise ModelRefused("not that one")
+        return await reflect(run, shop.state_before(1), **shop.tools)
+
+    return shop.work(runs, ask)
+
+
+def test_a_shard_is_worked_on_together_and_errors_are_handed_back(place: Place) -> None:
+    ended = work(open_workshop(place))
+    assert [getattr(one, "fate", type(one).__name__) for one in ended] == [
+        "insight", "ModelRefused", "insight", "insight",
+    ]  # fmt: skip
+
+
+def test_calls_are_counted_for_an_invocation_however_often_a_process_opens_the_workshop(place: Place) -> None:
+    work(begun(place, "flow-1"))
+    assert begun(place, "flow-1").client.ledger.calls(place.run)["reflect"] == 3
+    again = begun(place.model_copy(update={"number": 7}), "flow-1")
+    assert again.client.ledger.calls(place.run)["reflect"] == 3, "another batch is the same invocation"
+    assert begun(place, "flow-2").client.ledger.calls(place.run)["reflect"] == 0
+    assert begun(place, "flow-2").client is client_for(place.store, RunSettings())
+
+
+def test_a_worker_writes_down_what_its_task_asked_before_the_task_ends(tmp_path: Path) -> None:
+    place = planned(tmp_path, RunSettings(dask="tcp://127.0.0.1:8786"))
+    work(begun(place, "flow-1"))
+    elsewhere = Ledger(open_store(place.store))
+    elsewhere.begin(place.run, "flow-1")
+    assert elsewhere.calls(place.run)["reflect"] == 3
+
+
+@pytest.mark.parametrize("model", ["simulated/overload", "openai/simulated/overload"])
+def test_the_rules_of_the_simulated_world_are_known(tmp_path: Path, model: str) -> None:
+    settings = RunSettings(model=ModelSettings(model=model, api_base="http://127.0.0.1:1/v1"))
+    tell = open_workshop(planned(tmp_path, settings)).tell
+    rules = [World(0).rule(number) for number in (0, 1)]
+    assert tell is not None
+    assert set(tell(f"{rules[0].wording(0)} And: {rules[1].wording(1)}")) == set(rules)
+    assert tell(rules[0].wording(0)) == tell(rules[0].wording(2)), "in whichever words"
+    assert not tell("Round last.")
+
+
+def test_a_real_models_rules_are_not_known(tmp_path: Path) -> None:
+    assert open_workshop(planned(tmp_path, RunSettings(model=ModelSettings(model="openai/gpt-4o")))).tell is None

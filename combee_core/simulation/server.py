@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 
+_KEEP_ALIVE = 120
+"""Seconds that an idle connection stays open: a client that uses it again as it is closed would see a dropped call."""
+
 
 def serve(provider: Provider, port: int = 0, host: str = HOST, ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT, which end it at once, hanging calls included.
@@ -76,7 +79,9 @@ def _server(provider: Provider, started: Callable[[], None]) -> Server:
             self.should_exit = self.force_exit = True
 
     # A dropped answer is an error to uvicorn, which would log it.
-    config = uvicorn.Config(application(provider), lifespan="off", log_config=None, access_log=False)
+    config = uvicorn.Config(
+        application(provider), lifespan="off", log_config=None, access_log=False, timeout_keep_alive=_KEEP_ALIVE
+    )
     config.timeout_graceful_shutdown = 0
     return AtOnce(config)
 

@@ -182,20 +182,20 @@ def _gantt(axes: Axes, measured: Night) -> None:
         axes.axvline(_last(one) - zero, color="0.6", linewidth=0.8, linestyle=":")
     axes.invert_yaxis()
     axes.set(xlabel="seconds since the first call", ylabel="model calls, in order of their start", xlim=(0, None))
-    axes.legend(handles=[Patch(color=colour, label=stage) for stage, colour in COLOURS.items()], loc="lower left")
+    axes.legend(handles=[Patch(color=colour, label=stage) for stage, colour in COLOURS.items()], loc="upper right")
 
 
 def _ratios(axes: Axes, nights: dict[tuple[int, float], Night]) -> None:
     names = [f"batch {batch_size}\n{median:g} s" for batch_size, median in nights]
-    axes.bar(names, [one.ratio for one in nights.values()], color="#9ecae9", width=0.6)
-    for place, one in enumerate(nights.values()):
-        axes.text(place, one.ratio, f"{one.ratio:.2f}", ha="center", va="bottom")
-    axes.axhline(1, color="0.4", linewidth=0.8)
+    ratios = [one.ratio for one in nights.values()]
+    axes.bar(names, [ratio - 1 for ratio in ratios], bottom=1, color="#9ecae9", width=0.6)
+    for place, ratio in enumerate(ratios):
+        axes.text(place, ratio, f"{ratio:.2f}", ha="center", va="bottom")
     for place, setting in enumerate(nights):
         if limit := LIMITS.get(setting):
             axes.plot([place - 0.4, place + 0.4], [limit, limit], color="#e45756", linewidth=2)
-            axes.text(place + 0.42, limit, f"limit {limit:.2f}", color="#e45756", va="center", fontsize=8)
-    axes.set(title="Wall time ÷ critical path", ylim=(0.9, None))
+            axes.text(place, limit, f"limit {limit:.2f}", color="#e45756", ha="center", va="bottom", fontsize=8)
+    axes.set(title="Wall time ÷ critical path", ylim=(1, 1 + 1.15 * (max(*ratios, *LIMITS.values()) - 1)))
     axes.tick_params(axis="x", labelsize=8)
 
 

@@ -245,6 +245,7 @@ def drawn(found: Mapping[str, Sequence[Timing]]) -> Figure:
     rows = figure.subplots(len(shown), 1, sharex=True, height_ratios=heights, squeeze=False)
     for axes, name in zip(rows[:, 0], shown, strict=True):
         _timeline(axes, name, found[name][0])
+    rows[-1, 0].set_xlim(0, 1.1 * max(found[name][0].wall for name in shown))
     rows[-1, 0].set_xlabel("seconds since the first call; same colour: same level of the reduce")
     figure.suptitle(f"{N} reflections: the calls of each way, with the same delays")
     return figure

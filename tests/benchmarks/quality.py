@@ -34,6 +34,7 @@ from combee_core.config import ModelSettings, RunSettings
 from combee_core.inline import Inline
 from combee_core.learners import load_learner
 from combee_core.saving import SavedAnswers
+from combee_core.shuffle import copies_of
 from combee_core.simulation.model import SimulatedModel
 from combee_core.simulation.overload import Merger, merged, merged_freely, merged_half
 from combee_core.simulation.specifics import Specific, stated_in
@@ -309,7 +310,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three seeds, batches up to 1,000")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--copies", type=int, default=RunSettings().copies, help="of bounded groups")
+    parser.add_argument("--copies", type=int, default=copies_of(RunSettings(), bounded=True), help="of bounded groups")
     parser.add_argument("--max-group", type=int, default=RunSettings().max_group, help="of bounded groups")
     given = parser.parse_args()
     seeds, sizes = (3, SIZES[:-1]) if given.quick else (given.seeds, SIZES)

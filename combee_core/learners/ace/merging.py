@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from combee_core.fates import SILENT, UNEXPLAINED
 from combee_core.learners.ace.cite import Evidence, cite
 from combee_core.learners.ace.operations import (
     Raw,
@@ -26,7 +27,6 @@ from combee_core.similarity import similarity
 from combee_core.types import Conflict, Delta, Operation, OperationFate, OperationKind, SetAside
 
 _WHERE = "merge"
-_SILENT = "the merger did not mention it"
 
 
 def merged(data: Any, operations: Sequence[Operation], state: Playbook) -> Delta:
@@ -108,7 +108,7 @@ class _Desk:
         for item in _listed(data, "dropped"):
             number = number_in(item.get("op"), "o") if isinstance(item, dict) else 0
             if 1 <= number <= len(self.operations):
-                yield number, str(item.get("because") or "no reason given")
+                yield number, str(item.get("because") or UNEXPLAINED)
             else:
                 self.set_aside.append(refuse(item, "names no operation that was shown", _WHERE))
 
@@ -132,7 +132,7 @@ class _Desk:
         op = self.operations[number - 1]
         if number not in self.into:
             refused = self.refused.get(number)
-            reason = because or (f"the merger's operation was refused: {refused}" if refused else _SILENT)
+            reason = because or (f"the merger's operation was refused: {refused}" if refused else SILENT)
             return OperationFate(text=op.text, origin=op.origin, fate="dropped", because=reason)
         into, parents = self.into[number]
         text = self.kept[into].text
