@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from prefect.futures import PrefectFuture, wait
 
@@ -13,7 +13,7 @@ from combee_core.errors import CombeeError, RunError
 from combee_core.shards import Shard, Unsettled, reason, stops
 from combee_core.types import Reflected, Trajectory
 
-R = TypeVar("R")
+_ON_DASK = "on Dask, scheduler and workers need this checkout in their PYTHONPATH, and the same packages"
 
 
 def gathered(shards: Sequence[Shard[Any]], futures: Sequence[PrefectFuture[Any]]) -> list[Any]:
@@ -70,6 +70,7 @@ def _results(shard: Shard[Any], future: PrefectFuture[Any]) -> Sequence[Any]:
         value = future.result(raise_on_failure=False)
     except Exception as lost:
         # Whatever a runner raises where a task left no state: Dask names its lost worker in an error of its own.
-        raise RunError(f"{shard.name} was lost: {type(lost).__name__}: {lost}", item=shard.name) from lost
+        why = " ".join(f"{type(lost).__name__}: {lost}".split())
+        raise RunError(f"{shard.name} was lost: {why}; {_ON_DASK}", item=shard.name) from lost
     ended = outcome(value)
     return [ended] * len(shard.items) if isinstance(ended, Unsettled) else ended

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import uuid
 from collections.abc import Iterator
@@ -62,44 +63,60 @@ def inline(settings: RunSettings) -> State:
     return asyncio.run(by_hand.iterate(batch, learner.empty()))
 
 
-def tasks(caplog: pytest.LogCaptureFixture, stage: str) -> list[str]:
-    """Names of the tasks of a stage that have ended, sorted."""
-    names = {getattr(record, "task_run_name", "") for record in caplog.records}
-    return sorted(name for name in names if name.startswith(f"{stage}-"))
+class Ended(logging.Handler):
+    """Names of the tasks that have ended, as Prefect's log of them has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Note the task that the record is about."""
+        self.names.add(getattr(record, "task_run_name", ""))
+
+    def of(self, stage: str) -> list[str]:
+        """Those of a stage, sorted."""
+        return sorted(name for name in self.names if name.startswith(f"{stage}-"))
+
+
+@pytest.fixture
+def tasks(prefect_api: str) -> Iterator[Ended]:
+    """The tasks of the flows that the test runs."""
+    ended, logger = Ended(), logging.getLogger("prefect.task_runs")
+    level = logger.level
+    logger.setLevel("INFO")
+    logger.addHandler(ended)
+    yield ended
+    logger.removeHandler(ended)
+    logger.setLevel(level)
 
 
 # in process
 
 
-@pytest.mark.usefixtures("prefect_api")
-def test_how_items_are_cut_changes_the_tasks_and_nothing_else(traces: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "prefect")
+def test_how_items_are_cut_changes_the_tasks_and_nothing_else(traces: Path, tasks: Ended) -> None:
     one_by_one = learned(traces)
-    assert tasks(caplog, "reflect") == [f"reflect-day0-{number:05d}" for number in range(1, TRACES + 1)]
-    assert tasks(caplog, "curate") == [f"curate-g{number:02d}" for number in range(1, 7)]
-    caplog.clear()
+    assert tasks.of("reflect") == [f"reflect-day0-{number:05d}" for number in range(1, TRACES + 1)]
+    assert tasks.of("curate") == [f"curate-g{number:02d}" for number in range(1, 7)]
+    tasks.names.clear()
     together = learned(traces, shard_size=16)
-    assert tasks(caplog, "reflect") == ["reflect-s0001", "reflect-s0002", "reflect-s0003"]
-    assert tasks(caplog, "curate") == ["curate-s0001"]
+    assert tasks.of("reflect") == ["reflect-s0001", "reflect-s0002", "reflect-s0003"]
+    assert tasks.of("curate") == ["curate-s0001"]
     assert (together.digest, together.accounting) == (one_by_one.digest, one_by_one.accounting)
     assert together.model_calls == one_by_one.model_calls
 
 
-@pytest.mark.usefixtures("prefect_api")
-def test_a_large_batch_makes_few_tasks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "prefect")
+def test_a_large_batch_makes_few_tasks(tmp_path: Path, tasks: Ended) -> None:
     many = SEEN + 60
     path = tmp_path / "many.jsonl"
     path.write_bytes(day_jsonl(World(0), many, 0, DAY))
     result = learned(path, batch_size=many)
     assert result.accounting.learned == many
     assert result.model_calls["reflect"] == many
-    assert tasks(caplog, "reflect") == [f"reflect-s{number:04d}" for number in range(1, 53)]
+    assert tasks.of("reflect") == [f"reflect-s{number:04d}" for number in range(1, 53)]
 
 
-@pytest.mark.usefixtures("prefect_api")
-def test_samples_are_solved_eight_to_a_task(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "prefect")
+def test_samples_are_solved_eight_to_a_task(tmp_path: Path, tasks: Ended) -> None:
     path = tmp_path / "samples.jsonl"
     rows = [{"context": sample.context, "target": sample.target} for sample in World(0).sample(20, 0, "s")]
     path.write_text("\n".join(map(json.dumps, rows)))
@@ -107,15 +124,11 @@ def test_samples_are_solved_eight_to_a_task(tmp_path: Path, caplog: pytest.LogCa
     settings = RunSettings(batch_size=20)
     result = epoch(RunRequest(store=f"file://{tmp_path}/store", source=source, settings=settings))
     assert result.model_calls["rollout"] == result.model_calls["reflect"] == 20
-    assert tasks(caplog, "rollout") == ["rollout-s0001", "rollout-s0002", "rollout-s0003"]
+    assert tasks.of("rollout") == ["rollout-s0001", "rollout-s0002", "rollout-s0003"]
 
 
-@pytest.mark.usefixtures("prefect_api")
 @pytest.mark.parametrize("form", REDUCES)
-def test_a_flow_makes_what_the_stages_make_without_it(
-    traces: Path, caplog: pytest.LogCaptureFixture, form: str
-) -> None:
-    caplog.set_level("INFO", "prefect")
+def test_a_flow_makes_what_the_stages_make_without_it(traces: Path, tasks: Ended, form: str) -> None:
     result = learned(traces, shard_size=8, **REDUCES[form])
     state = inline(RunSettings(batch_size=TRACES, **REDUCES[form]))
     learner = load_learner("ace")
@@ -123,17 +136,15 @@ def test_a_flow_makes_what_the_stages_make_without_it(
     merges = sum(receipt.stage == "merge" for receipt in state.receipts)
     assert result.model_calls["merge"] == merges
     assert result.model_calls["curate"] == state.calls
-    assert bool(tasks(caplog, "merge")) is (merges > 0)
+    assert bool(tasks.of("merge")) is (merges > 0)
     assert (merges > 1) is (form != "paper")
 
 
-@pytest.mark.usefixtures("prefect_api")
-def test_rounds_of_merging_are_numbered_through(traces: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "prefect")
+def test_rounds_of_merging_are_numbered_through(traces: Path, tasks: Ended) -> None:
     result = learned(traces, **REDUCES["three levels"])
     merges = result.model_calls["merge"]
     assert merges > 2
-    assert tasks(caplog, "merge") == [f"merge-m{number:02d}" for number in range(1, merges + 1)]
+    assert tasks.of("merge") == [f"merge-m{number:02d}" for number in range(1, merges + 1)]
 
 
 # over HTTP, with faults
