@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from combee_core.config import RunSettings
-from combee_core.shuffle import GROUPINGS
+from combee_core.shuffle import sizes_of
 
 
 def reduce_calls(insights: Iterable[int], settings: RunSettings) -> tuple[int, int]:
@@ -13,8 +13,7 @@ def reduce_calls(insights: Iterable[int], settings: RunSettings) -> tuple[int, i
 
     Merging by clusters makes a call for each cluster of texts that differ; no more than one for two insights.
     """
-    cut = GROUPINGS[settings.grouping]
-    groups = [(n, len(cut(n, settings.copies, settings.max_group))) for n in insights]
+    groups = [(n, len(sizes_of(n, settings))) for n in insights]
     merges = sum(_merges(n, k, settings) for n, k in groups)
     return sum(k for _, k in groups), merges
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from combee_core.base import Noun
 from combee_core.types import ShuffleMode
@@ -73,17 +73,25 @@ class RunSettings(Noun):
     prompts: str | None = Field(None, description="Folder whose .md files replace the learner's own")
     batch_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Traces or samples to an iteration")
     sizes: SizeSettings = SizeSettings()
-    copies: int = Field(2, gt=0, description="How often each reflection is dealt into the groups (p in the paper)")
+    copies: Annotated[int, Field(gt=0)] | Auto = Field(
+        "auto", description="How often each reflection is dealt (p in the paper); auto: twice, into bounded groups once"
+    )
     shuffle: ShuffleMode = Field("paper", description="paper: as drawn; spread: copies in different groups")
     seed: int = Field(0, description="Of the shuffles and of the model's sampling")
     grouping: Grouping = Field("auto", description="paper: √n groups; bounded: at most max-group entries in each")
-    max_group: int = Field(8, gt=1, description="Entries of a bounded group")
+    max_group: int = Field(5, gt=1, description="Entries of a bounded group")
     merge: MergeForm = Field("auto", description="paper: one call; cluster: in code, and a call for each cluster")
     levels: int = Field(2, ge=2, description="Levels of the reduce; more than two merge in rounds, for comparison")
     max_failed: float = Field(0.05, ge=0, le=1, description="Share of failed reflections that fails a batch")
     shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
     dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
     model: ModelSettings = ModelSettings()
+
+    @model_validator(mode="after")
+    def _clusters_have_two_levels(self) -> RunSettings:
+        if self.merge == "cluster" and self.levels > 2:
+            raise ValueError(f"merge=cluster has two levels, not {self.levels}; merge=paper can have more")
+        return self
 
     def identity(self) -> dict[str, Any]:
         """What the result depends on: part of a run's key. Of `prompts` the content counts, not the place."""

@@ -12,6 +12,7 @@ from combee_core.parts import ask_in_parts
 from combee_core.ports import Learner, Question
 from combee_core.types import Delta, Merged, Operation
 
+
 async def merge(
     part: Sequence[Operation], number: int, state: Any, *, learner: Learner[Any], client: Client, run: str
 ) -> Merged:

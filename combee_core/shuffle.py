@@ -117,6 +117,12 @@ def copies_of(settings: RunSettings, *, bounded: bool) -> int:
     return settings.copies if isinstance(settings.copies, int) else 2 - bounded
 
 
+def sizes_of(n: int, settings: RunSettings) -> tuple[int, ...]:
+    """Sizes of the groups that n reflections get."""
+    copies = copies_of(settings, bounded=is_bounded(settings, n))
+    return GROUPINGS[settings.grouping](n, copies, settings.max_group)
+
+
 def shuffle(reflections: Sequence[Reflection], settings: RunSettings, seed: int) -> tuple[Group, ...]:
     """The groups of a batch. Reflections without an insight enter none; the input's order never matters.
 
@@ -124,8 +130,7 @@ def shuffle(reflections: Sequence[Reflection], settings: RunSettings, seed: int)
     """
     with_insight = sorted((r for r in reflections if not r.is_nothing), key=lambda r: (r.trace_id, r.key_insight))
     bounded = is_bounded(settings, len(with_insight))
-    copies = copies_of(settings, bounded=bounded)
-    sizes = GROUPINGS[settings.grouping](len(with_insight), copies, settings.max_group)
+    sizes, copies = sizes_of(len(with_insight), settings), copies_of(settings, bounded=bounded)
     dealt = deal(with_insight, sizes, copies, seed, "spread" if bounded else settings.shuffle)
     return tuple(Group(number=g, of=len(dealt), entries=entries) for g, entries in enumerate(dealt, start=1))
 

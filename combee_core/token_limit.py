@@ -7,6 +7,7 @@ from statistics import fmean
 
 from combee_core.config import RunSettings
 from combee_core.records import State
+from combee_core.shuffle import copies_of
 
 
 def token_limit(states: Iterable[State], settings: RunSettings, limit: int | None) -> int | None:
@@ -17,7 +18,8 @@ def token_limit(states: Iterable[State], settings: RunSettings, limit: int | Non
     """
     if limit is None or settings.grouping == "bounded":
         return None
-    sizes = sorted(found for state in states if (found := _call(state, settings.copies)))
+    copies = copies_of(settings, bounded=False)
+    sizes = sorted(found for state in states if (found := _call(state, copies)))
     if len(sizes) < 2 or sizes[0][0] == sizes[-1][0]:
         return None
     (few, least), (many, most) = sizes[0], sizes[-1]
@@ -25,7 +27,7 @@ def token_limit(states: Iterable[State], settings: RunSettings, limit: int | Non
     room = limit - (most - each * many)
     if each <= 0:
         return None
-    return max(1, int((max(room, 0) / each / settings.copies) ** 2))
+    return max(1, int((max(room, 0) / each / copies) ** 2))
 
 
 def _call(state: State, copies: int) -> tuple[float, float] | None:

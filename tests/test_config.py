@@ -23,7 +23,7 @@ def test_the_offline_stand_in_is_the_default() -> None:
 
 def test_the_defaults_are_those_of_the_documentation() -> None:
     settings = RunSettings()
-    assert (settings.batch_size, settings.copies, settings.shuffle, settings.seed) == ("auto", 2, "paper", 0)
+    assert (settings.batch_size, settings.copies, settings.shuffle, settings.seed) == ("auto", "auto", "paper", 0)
     assert settings.sizes == SizeSettings(candidates=(5, 10, 20, 40, 80), tau=0.016, peak="fit", fallback=40)
     assert (settings.grouping, settings.merge, settings.levels, settings.shard_size) == ("auto", "auto", 2, "auto")
     assert settings.max_failed == 0.05

@@ -48,7 +48,7 @@ def test_without_options_everything_has_the_defaults_of_the_settings() -> None:
         ("--fallback", "7"),
         ("--peak", "difference"),
         ("--grouping", "bounded"),
-        ("--max-group", "5"),
+        ("--max-group", "6"),
         ("--merge", "cluster"),
         ("--levels", "3"),
         ("--shard-size", "16"),
@@ -86,6 +86,11 @@ def test_every_option_changes_the_request(args: tuple[str, ...]) -> None:
 def test_a_value_out_of_range_is_named(args: tuple[str, ...], where: str) -> None:
     with pytest.raises(UsageError, match=where):
         options.request_of(parse(*args))
+
+
+def test_settings_that_do_not_go_together_are_wrong_use() -> None:
+    with pytest.raises(UsageError, match="merge=cluster has two levels, not 3"):
+        options.request_of(parse("--merge", "cluster", "--levels", "3"))
 
 
 @pytest.mark.parametrize("args", [("--batch-size", "many"), ("--shard-size", "x"), ("--candidates", "5;10")])

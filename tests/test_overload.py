@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from combee_core.errors import UsageError
 from combee_core.simulation.draws import Draws
-from combee_core.simulation.overload import FINER, FORMULA, MODELS, curve_of, entries, merged, merged_freely, merged_half
+from combee_core.simulation.overload import (
+    FINER,
+    FORMULA,
+    MODELS,
+    curve_of,
+    entries,
+    merged,
+    merged_freely,
+    merged_half,
+)
 
 
 def test_the_curves_are_those_of_figure_2_as_entries_per_call() -> None:

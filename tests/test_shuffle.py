@@ -220,16 +220,23 @@ def test_auto_makes_the_papers_groups_while_they_are_small_and_bounded_ones_beyo
 @pytest.mark.parametrize("grouping", ["bounded", "auto"])
 def test_copies_never_meet_in_a_bounded_group(grouping: str) -> None:
     entries = [reflection(f"t{n:04d}") for n in range(400)]
-    groups = shuffled(entries, grouping=grouping, max_group=8)
+    groups = shuffled(entries, grouping=grouping, max_group=8, copies=2)
     assert (len(groups), {len(one.entries) for one in groups}) == (100, {8})
     assert copies_met(groups) == 0
     assert Counter(entry.trace_id for one in groups for entry in one.entries) == {r.trace_id: 2 for r in entries}
 
 
+def test_without_a_number_there_are_two_copies_in_the_papers_groups_and_one_in_bounded_ones() -> None:
+    entries = [reflection(f"t{n:03d}") for n in range(60)]
+    for grouping, copies in (("paper", 2), ("bounded", 1)):
+        times = Counter(entry.trace_id for one in shuffled(entries, grouping=grouping) for entry in one.entries)
+        assert set(times.values()) == {copies}
+
+
 def test_each_setting_of_the_groups_has_an_effect() -> None:
     entries = [reflection(f"t{n:03d}") for n in range(60)]
     plain = shuffled(entries, grouping="bounded")
-    for change in {"max_group": 5}, {"copies": 1}, {"grouping": "paper"}, {"seed": 1}:
+    for change in {"max_group": 6}, {"copies": 2}, {"grouping": "paper"}, {"seed": 1}:
         assert shuffled(entries, **{"grouping": "bounded", **change}) != plain
 
 

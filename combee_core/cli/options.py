@@ -81,7 +81,8 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_reduce(group: argparse._ArgumentGroup) -> None:
-    for name in ("copies", "max_group", "levels"):
+    _add(group, RunSettings, "copies", number_or_auto)
+    for name in ("max_group", "levels"):
         _add(group, RunSettings, name, int)
     for name, values in (("shuffle", ShuffleMode), ("grouping", Grouping), ("merge", MergeForm)):
         group.add_argument(f"--{name}", choices=get_args(values), help=_help(RunSettings, name))
@@ -159,6 +160,8 @@ def _said_plainly() -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
+        if not first["loc"]:
+            raise UsageError(first["msg"].removeprefix("Value error, ")) from error
         option = f"--{str(first['loc'][0]).replace('_', '-')}"
         name_rule = "use letters, digits, dots, dashes and underscores"
         rule = name_rule if first["type"] == "string_pattern_mismatch" else first["msg"].lower()

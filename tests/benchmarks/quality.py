@@ -280,7 +280,7 @@ def drawn(forms: pd.DataFrame, groups: pd.DataFrame) -> Any:
         axes.set(xscale="log", ylim=(0, 1.02), xlabel="reflections in one batch", ylabel="distinct rules that survive")
         axes.set_xticks(SIZES, [f"{n:,}" for n in SIZES])
         axes.minorticks_off()
-        axes.legend(fontsize=8)
+        axes.legend(fontsize=7, loc="center right", bbox_to_anchor=(1, 0.7))
     for copies, rows in groups.groupby("copies"):
         right.errorbar(
             rows["calls"], rows["survival"], rows["high"] - rows["survival"], fmt="o-", label=f"copies {copies}"
@@ -318,7 +318,7 @@ def main() -> None:
     by_form, by_size = measured(seeds, sizes, given.processes, given.copies, given.max_group)
     notes = {"seeds": seeds, "copies": given.copies, "max_group": given.max_group, "alike": ALIKE}
     listed = by_form.sort_values(["merger", "form", "n"], key=_as_listed)
-    save("quality", pd.concat([listed, bars(by_form)]), notes)
+    save("quality", pd.concat([listed, bars(by_form)]).astype({"n": "Int64", "seeds": "Int64"}), notes)
     save("quality-groups", by_size.sort_values(["copies", "max_group"]), {"seeds": seeds, "n": AT})
     save("quality-similarity", pd.DataFrame([similarity(rules) for rules in RULES]), {"alike": ALIKE})
     if not given.quick:
