@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from combee_core.config import RunSettings
+from combee_core.pieces import most_calls
 from combee_core.shuffle import sizes_of
 
 
-def reduce_calls(insights: Iterable[int], settings: RunSettings) -> tuple[int, int]:
+def reduce_calls(insights: Iterable[int], settings: RunSettings) -> tuple[int, int | None]:
     """Curate and merge calls at most, without splits, for batches with so many insights each.
 
-    Merging by clusters makes a call for each cluster of texts that differ; no more than one for two insights.
+    Merge calls are None where they depend on what the curators write: merging by clusters makes one call for each
+    cluster of texts that differ, and more where a cluster is too large for one.
     """
-    groups = [(n, len(sizes_of(n, settings))) for n in insights]
-    merges = sum(_merges(n, k, settings) for n, k in groups)
-    return sum(k for _, k in groups), merges
+    groups = [len(sizes_of(n, settings)) for n in insights]
+    return sum(groups), _merges([k for k in groups if k > 1], settings)
 
 
-def _merges(n: int, groups: int, settings: RunSettings) -> int:
-    if groups <= 1:
-        return 0
-    if settings.merge == "paper":
-        return 1
-    return max(1, n // 2)
+def _merges(groups: list[int], settings: RunSettings) -> int | None:
+    in_rounds = settings.merge == "paper" or (settings.merge == "auto" and settings.levels > 2)
+    return sum(most_calls(k, settings.levels) for k in groups) if in_rounds or not groups else None

@@ -13,7 +13,6 @@ from weakref import WeakValueDictionary
 
 from combee_core.answers import read_answer
 from combee_core.base import content_hash
-from combee_core.buying import Buyer, Order, Unfit
 from combee_core.calls import Completion, Prompt, Receipt, Request
 from combee_core.config import ModelSettings
 from combee_core.errors import (
@@ -25,9 +24,11 @@ from combee_core.errors import (
     StoreError,
     StoreUnavailable,
 )
+from combee_core.hedging import Unfit
 from combee_core.ledger import Ledger
 from combee_core.ports import LanguageModel, Question
 from combee_core.saving import Rejection, SavedAnswer, SavedAnswers
+from combee_core.sending import Call, Sender
 
 T = TypeVar("T")
 
@@ -70,7 +71,7 @@ class Client:
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.answers.store)
-        self._buyer = Buyer(self.model, self.settings, self.ledger, self.sleep, self.clock, self.rng)
+        self._sender = Sender(self.model, self.settings, self.ledger, self.sleep, self.clock, self.rng)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fresh: dict[str, list[Rejection]] = {}
 
@@ -80,23 +81,24 @@ class Client:
         Nothing changes if `invocation`, the name that several processes share, has begun here already.
         """
         if self.ledger.begin(run, invocation):
-            self._buyer.stopped = None
+            self._sender.gate.stop.clear()
             self._fresh.clear()
 
     def stop(self, reason: str) -> None:
-        """Refuse every new call with `RunStopped`; calls in flight finish and are saved."""
-        self._buyer.stopped = RunStopped(reason)
-        self._buyer.flush()
+        """Refuse with `RunStopped` every call that is not sent yet; calls in flight finish and are saved."""
+        self._sender.gate.stop.set(RunStopped(reason))
+        self._sender.flush()
 
     async def settle(self) -> None:
         """End a run: nothing is waited for, what lost a race is ended and booked, and the ledger is written."""
-        await self._buyer.settle()
-        await asyncio.to_thread(self._buyer.flush)
+        await self._sender.settle()
+        await asyncio.to_thread(self._sender.flush)
 
     async def aclose(self) -> None:
-        """Settle, and close the model's connections; for the end of the process, when there are no threads any more."""
-        await self._buyer.settle()
-        self._buyer.flush()
+        """Stop, settle, and close the model's connections; for the end of the process, when there may be no threads."""
+        self._sender.gate.stop.set(RunStopped("the client is closed: this process makes no more calls with it"))
+        await self._sender.settle()
+        self._sender.flush()
         close = getattr(self.model, "aclose", None)
         if close is not None:
             await close()
@@ -116,7 +118,7 @@ class Client:
             found, rejected = await asyncio.to_thread(self._look, question, key)
             if found is None:
                 self._refuse_again(rejected if several else self._fresh.get(key, ()), wide)
-                found = await self._buy(question, key, rejected, run, wide)
+                found = await self._call(question, key, rejected, run, wide)
                 self._fresh.pop(key, None)
         paid = [r.receipt for r in rejected if r.receipt]
         return Answered(found.value, (*paid, found.saved.receipt))
@@ -139,7 +141,7 @@ class Client:
         self._check_size(question.prompt)
         return None, rejected
 
-    async def _buy(
+    async def _call(
         self, question: Question[T], key: str, rejected: Sequence[Rejection], run: str, wide: bool
     ) -> _Found[T]:
         attempt, wide = len(rejected) + 1, wide or bool(_cuts(rejected))
@@ -153,8 +155,9 @@ class Client:
             first = await self._save(key, found.saved, _fits(question, values))
             return found if first is found.saved else _Found(first, values[-1])
 
+        request = self._request(question.prompt, attempt, wide)
         try:
-            return await self._buyer.buy(Order(self._request(question.prompt, attempt, wide), run, attempt, read, keep))
+            return await self._sender.answer(Call(request, run, attempt, read, keep))
         except Unfit as unfit:
             error = self._named(unfit, final=self._allowed_cuts(wide) == 1)
             await self._reject(
@@ -172,7 +175,7 @@ class Client:
         try:
             return await asyncio.to_thread(self.answers.accept, key, saved, fits)
         except StoreError as error:
-            self._buyer.stopped = error
+            self._sender.gate.stop.set(error)
             raise
 
     def _allowed_cuts(self, wide: bool) -> int:

@@ -6,9 +6,14 @@ linkage: two clusters become one only while their pairs are alike on average.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from threading import Thread
 from typing import Any
 
+from combee_core.errors import UsageError
 from combee_core.tfidf import vectors
 
 ALIKE = 0.68
@@ -18,30 +23,60 @@ wordings of a rule are, even where they are the only texts, and of different rul
 Embed = Callable[[Sequence[str]], Any]
 """Texts → a matrix, dense or sparse, with a row of length 1 for each, such as `tfidf.vectors` or an embedding model."""
 
+Find = Callable[[Sequence[str]], list[list[int]]]
+"""Texts → the places of those that are alike, such as `clusters`."""
+
 LARGEST = 1_500
 """Texts that are linked at once: a chain of more is cut into parts first, or its distances would not fit in memory."""
 
 _BLOCK = 512
 _COMMON = 192
+_NEEDS = ("numpy", "scipy.sparse", "scipy.sparse.csgraph", "scipy.cluster.hierarchy", "scipy.spatial.distance")
+
+
+def load() -> None:
+    """Load what clustering needs, about a second of CPU; nothing where that is done.
+
+    Raises `UsageError` naming the extra where it is not installed.
+    """
+    try:
+        for name in _NEEDS:
+            import_module(name)
+    except ModuleNotFoundError as error:
+        advice = "pip install 'combee-pipeline[pipeline]'"
+        raise UsageError(f"finding texts that are alike needs numpy and scipy ({error}): {advice}") from error
+
+
+def load_soon() -> None:
+    """Begin to load it beside other work, such as waiting for a model; what is missing is told where it is used."""
+    if not all(name in sys.modules for name in _NEEDS):
+        Thread(target=_load_quietly, name="clustering", daemon=True).start()
+
+
+def _load_quietly() -> None:
+    with suppress(UsageError):
+        load()
 
 
 def clusters(texts: Sequence[str], alike: float = ALIKE, embed: Embed = vectors) -> list[list[int]]:
     """The places of texts that are alike, each list and their list in order; a text like no other is alone.
 
     Equal texts are always together. The result does not depend on the order of `texts`. About 3 CPU seconds and
-    150 MB for 10,000 texts of a sentence each; time grows with the square.
+    150 MB for 10,000 texts of a sentence each; time grows with the square. Raises what `load` and `embed` raise.
     """
     places: dict[str, list[int]] = {}
     for at, text in enumerate(texts):
         places.setdefault(text, []).append(at)
     distinct = sorted(places)
-    found = [range(1)] if len(distinct) == 1 else _clusters(embed(distinct), alike) if distinct else []
+    found = _clusters(distinct, alike, embed) if len(distinct) > 1 else iter([[at] for at in range(len(distinct))])
     return sorted(sorted(at for member in members for at in places[distinct[member]]) for members in found)
 
 
-def _clusters(rows: Any, alike: float) -> Iterator[Sequence[int]]:
+def _clusters(texts: Sequence[str], alike: float, embed: Embed) -> Iterator[Sequence[int]]:
+    load()
     import numpy as np
 
+    rows = embed(texts)
     labels = _connected(rows, alike)
     order = np.argsort(labels, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):

@@ -20,10 +20,14 @@ _ROUNDING = 1e-9
 """0.29 of 100 is 28.999… in floating point; 29 are allowed all the same."""
 
 
-def check_failures(reflected: Sequence[Reflected], most: float) -> None:
-    """Raise `RunError` when more than the share `most` of the reflections failed, naming the first of them."""
+def check_failures(reflected: Sequence[Reflected], most: float, of: int = 0) -> None:
+    """Raise `RunError` when more than the share `most` of the reflections failed, naming the first of them.
+
+    The share is that of `of` reflections where that is more: a batch that is small only because it measures is judged
+    as if it had the usual size.
+    """
     failed = [result for result in reflected if result.fate == "failed"]
-    if len(failed) > most * len(reflected) + _ROUNDING:
+    if len(failed) > most * max(len(reflected), of) + _ROUNDING:
         causes = "; ".join(f"{result.trace_id}: {result.reason}" for result in failed[:3])
         more = f" (and {len(failed) - 3} more)" if len(failed) > 3 else ""
         raise RunError(

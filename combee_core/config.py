@@ -66,6 +66,9 @@ class SizeSettings(Noun):
     drift: float = Field(0.5, gt=0, description="Share by which delays may leave the curve before it is measured again")
 
 
+_PLACES = ("shard_size", "dask", "prompts")
+
+
 class RunSettings(Noun):
     """How a run learns."""
 
@@ -82,6 +85,12 @@ class RunSettings(Noun):
     max_group: int = Field(5, gt=1, description="Entries of a bounded group")
     merge: MergeForm = Field("auto", description="paper: one call; cluster: in code, and a call for each cluster")
     levels: int = Field(2, ge=2, description="Levels of the reduce; more than two merge in rounds, for comparison")
+    embedding: str | None = Field(
+        None, description="A litellm embedding model that tells a merge which texts are alike; pieces of words without"
+    )
+    alike: float | None = Field(
+        None, gt=0, le=1, description="Cosine from which two texts are alike; by default 0.68, as pieces of words need"
+    )
     max_failed: float = Field(0.05, ge=0, le=1, description="Share of failed reflections that fails a batch")
     shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
     dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
@@ -95,8 +104,15 @@ class RunSettings(Noun):
 
     def identity(self) -> dict[str, Any]:
         """What the result depends on: part of a run's key. Of `prompts` the content counts, not the place."""
-        own = self.model_dump(mode="json", exclude={"model", "shard_size", "dask", "prompts"})
+        own = self.model_dump(mode="json", exclude={"model", *_PLACES})
         return {**own, "model": self.model.identity()}
+
+    def placed_as(self, other: RunSettings) -> RunSettings:
+        """These settings with `other`'s place and patience: whatever is not part of the identity."""
+        identity = self.model.identity()
+        patience = {name: value for name, value in other.model if name not in identity}
+        places = {name: getattr(other, name) for name in _PLACES}
+        return self.model_copy(update={**places, "model": self.model.model_copy(update=patience)})
 
 
 class Source(Noun):

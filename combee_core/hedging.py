@@ -11,6 +11,9 @@ from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
+from combee_core.calls import Receipt
+from combee_core.errors import AnswerError, ModelRefused
+
 T = TypeVar("T")
 
 ENOUGH = 10
@@ -28,6 +31,14 @@ _LOOK = 5.0
 
 class Overtaken(Exception):
     """The other try had its answer first."""
+
+
+class Unfit(Exception):
+    """No answer that can be used, and the receipt of the one that came, if one came."""
+
+    def __init__(self, error: AnswerError | ModelRefused, receipt: Receipt | None) -> None:
+        super().__init__(error, receipt)
+        self.error, self.receipt, self.retryable = error, receipt, error.retryable
 
 
 @dataclass(eq=False)
@@ -67,8 +78,9 @@ async def first_good(
 ) -> T:
     """The first result of one try or, where that is slow, of two; an error of one does not end the other.
 
-    If both fail, a final error is raised before a retryable one. A second request that is still under way when the
-    first wins stays in `late` until its answer comes; one that was not sent yet never is.
+    If both fail, `Unfit` is raised before any other error, so that an answer that came counts as an attempt, and a
+    final error before a retryable one. A second request that is still under way when the first wins stays in `late`
+    until its answer comes; one that was not sent yet never is.
     """
     tries: dict[asyncio.Task[T], Try] = {}
 
@@ -107,7 +119,7 @@ async def _first_result(tasks: dict[asyncio.Task[T], Try]) -> T:
             if task.exception() is None:
                 return task.result()
     errors = [error for task in tasks if (error := task.exception()) and not isinstance(error, Overtaken)]
-    raise min(errors, key=lambda error: getattr(error, "retryable", False))
+    raise min(errors, key=lambda error: (not isinstance(error, Unfit), getattr(error, "retryable", False)))
 
 
 def _leave(task: asyncio.Task[Any], late: set[asyncio.Task[Any]]) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from combee_core.client import Client
+from combee_core.clustering import ALIKE, Embed
 from combee_core.conclude import Results, check_failures, conclude
 from combee_core.config import RunSettings
 from combee_core.curate import curate
@@ -15,12 +17,13 @@ from combee_core.merge import merge
 from combee_core.parts import together
 from combee_core.ports import Learner, Scorer
 from combee_core.records import Batch, State
-from combee_core.reduction import Reduction
+from combee_core.reduction import Part, Reduction
 from combee_core.reflect import reflect
 from combee_core.rollout import rollout
 from combee_core.shuffle import batch_seed, shuffle
 from combee_core.survival import Tell
-from combee_core.types import Curated, Group, Merged, Operation, Reflected, RolledOut, Sample, Trajectory
+from combee_core.tfidf import vectors
+from combee_core.types import Curated, Group, Merged, Reflected, RolledOut, Sample, Trajectory
 
 R = TypeVar("R")
 
@@ -30,6 +33,7 @@ class Inline:
     """Runs batches one after the other on a client; `naive` gives all reflections to a single curator call.
 
     `tell` names the known rules that a text states, where there are any, so that survival is counted exactly.
+    `embed` makes vectors of texts, whose cosines tell a merge what is alike; it may block.
     """
 
     learner: Learner[Any]
@@ -39,6 +43,7 @@ class Inline:
     run: str = "inline"
     naive: bool = False
     tell: Tell | None = None
+    embed: Embed = vectors
 
     async def iterate(self, batch: Batch, state: Any, version: int = 1) -> State:
         """The state after one batch; `version` is the one that its bullets will carry.
@@ -79,14 +84,17 @@ class Inline:
 
     async def merge(self, curated: Sequence[Curated], state: Any) -> Merged:
         """The groups' operations put together, in as many calls and rounds as the settings' form takes."""
-        reduction = Reduction([result.delta for result in curated], self.settings.merge, self.settings.levels)
+        deltas, form = [result.delta for result in curated], self.settings
+        alike = form.alike or ALIKE
+        # In a thread: finding out what is alike takes its time, all the more where a model is asked about it.
+        reduction = await asyncio.to_thread(Reduction, deltas, form.merge, form.levels, self.embed, alike)
         while parts := reduction.parts:
-            numbered = enumerate(parts, start=1)
-            reduction.take(await together(self._merge_part(part, number, state) for number, part in numbered))
+            await asyncio.to_thread(reduction.take, await together(self._merge_part(part, state) for part in parts))
         return reduction.result()
 
-    async def _merge_part(self, part: Sequence[Operation], number: int, state: Any) -> Merged:
-        return await self._retried(lambda: merge(part, number, state, **self._tools()))
+    async def _merge_part(self, part: Part, state: Any) -> Merged:
+        name, operations = part
+        return await self._retried(lambda: merge(operations, name, state, **self._tools()))
 
     async def _retried(self, stage: Callable[[], Awaitable[R]]) -> R:
         """The stage's result, with the retries that an orchestrator would make."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from combee_core.base import Noun, content_hash
 from combee_core.calls import Receipt, Usage
@@ -15,12 +15,16 @@ from combee_core.saving import read_record, write_record
 
 STAGES = ("rollout", "reflect", "curate", "merge")
 
+_ANOTHER = "?"
+"""In the place of an invocation's name where another process gave none: it is not this one's."""
+
 _UNIT = 10**12
 """Money is added in whole millionths of a millionth of a dollar, so that a sum has no drift."""
 
 
 class Spend(Noun):
-    """A sum over receipts; None where nothing at all is known, `…_at_least` where some of it is not."""
+    """A sum over receipts, in tokens of input and output and in US dollars; None where nothing at all is known,
+    `…_at_least` where some of it is not."""
 
     calls: int = 0
     tokens: int | None = 0
@@ -39,23 +43,20 @@ class Heading(Noun):
 
 @dataclass
 class _Book:
-    """Requests and sums over receipts; of each receipt only a number is kept, so that it counts once."""
+    """Requests and sums over receipts."""
 
     requests: Counter[str] = field(default_factory=Counter)
-    seen: set[int] = field(default_factory=set)
+    calls: int = 0
+    accepted: int = 0
     tokens: int = 0
     known_tokens: int = 0
     missing_tokens: int = 0
     money: int = 0
     known_costs: int = 0
 
-    def copy(self) -> _Book:
-        return _Book(**{**vars(self), "requests": self.requests.copy(), "seen": self.seen.copy()})
-
-    def add(self, number: int, usage: Usage) -> None:
-        if number in self.seen:
-            return
-        self.seen.add(number)
+    def add(self, usage: Usage, *, accepted: bool = False) -> None:
+        self.calls += 1
+        self.accepted += accepted
         for tokens in (usage.input_tokens, usage.output_tokens):
             self.tokens += tokens or 0
             self.known_tokens += tokens is not None
@@ -66,34 +67,39 @@ class _Book:
 
     @property
     def spend(self) -> Spend:
-        calls = len(self.seen)
         return Spend(
-            calls=calls,
-            tokens=self.tokens if self.known_tokens or not calls else None,
+            calls=self.calls,
+            tokens=self.tokens if self.known_tokens or not self.calls else None,
             tokens_at_least=self.missing_tokens > 0,
-            cost=self.money / _UNIT if self.known_costs or not calls else None,
-            cost_at_least=self.known_costs < calls,
+            cost=self.money / _UNIT if self.known_costs or not self.calls else None,
+            cost_at_least=self.known_costs < self.calls,
         )
-
-
-def total(receipts: Iterable[Receipt]) -> Spend:
-    """The sum. Tokens are input and output together, cost is in US dollars."""
-    book = _Book()
-    for number, receipt in enumerate(receipts):
-        book.add(number, receipt.usage)
-    return book.spend
 
 
 @dataclass
 class _Account:
-    """One run: what this invocation did, everything ever paid as far as it was read, and what is not written yet."""
+    """One run: what each invocation did as far as it was read, everything ever paid, and what is not written yet.
+
+    Of each receipt a number is kept, by which one that is found elsewhere is known again.
+    """
 
     invocation: str = ""
-    now: _Book = field(default_factory=_Book)
+    books: defaultdict[str, _Book] = field(default_factory=lambda: defaultdict(_Book))
     ever: _Book = field(default_factory=_Book)
+    numbers: set[int] = field(default_factory=set)
     requests: Counter[str] = field(default_factory=Counter)
     receipts: list[Receipt] = field(default_factory=list)
+    unwritten: dict[str, bytes] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
+
+    @property
+    def now(self) -> _Book:
+        return self.books[self.invocation]
+
+    def add(self, number: int, usage: Usage, invocation: str, *, accepted: bool = False) -> None:
+        self.numbers.add(number)
+        for book in (self.ever, self.books[invocation]):
+            book.add(usage, accepted=accepted)
 
 
 class Ledger:
@@ -122,8 +128,9 @@ class Ledger:
             if invocation and account.invocation == invocation:
                 return False
             self.flush(run)
-            account.invocation, account.now = invocation, _Book()
-            account.read.clear()
+            account.invocation = invocation
+            if not invocation:
+                account.books.pop("", None)
             return True
 
     def asked(self, run: str, stage: str) -> None:
@@ -138,8 +145,7 @@ class Ledger:
         number = _number(receipt)
         with self._lock:
             account = self._account(receipt.run)
-            account.now.add(number, receipt.usage)
-            account.ever.add(number, receipt.usage)
+            account.add(number, receipt.usage, account.invocation, accepted=receipt.accepted)
             account.receipts.append(receipt)
 
     def flush(self, run: str | None = None) -> None:
@@ -149,23 +155,34 @@ class Ledger:
 
     def calls(self, run: str) -> dict[str, int]:
         """Requests of this invocation by stage, every stage named."""
-        return {**dict.fromkeys(STAGES, 0), **self._read(run).now.requests}
+        account = self._read(run)
+        with self._lock:
+            return {**dict.fromkeys(STAGES, 0), **account.now.requests}
+
+    def accepted(self, run: str) -> int:
+        """Answers that this invocation has paid for and accepted; those found in the store are not among them."""
+        account = self._read(run)
+        with self._lock:
+            return account.now.accepted
 
     def spend(self, run: str) -> Spend:
         """What this invocation has spent."""
-        return self._read(run).now.spend
+        account = self._read(run)
+        with self._lock:
+            return account.now.spend
 
     def total(self, run: str, known: Iterable[Receipt] = ()) -> Spend:
-        """Everything that `run` has ever paid, each answer once; `known` are receipts that were found elsewhere.
+        """Everything that `run` has ever paid; `known` are receipts that were found elsewhere, copies of what is in the
+        ledger among them, which count once.
 
         A receipt that cannot be read counts as an answer of unknown cost.
         """
-        self._read(run)
+        account = self._read(run)
+        found = {_number(receipt): receipt.usage for receipt in known if receipt.run == run}
         with self._lock:
-            book = self._account(run).ever.copy()
-        for receipt in known:
-            if receipt.run == run:
-                book.add(_number(receipt), receipt.usage)
+            book = replace(account.ever)
+            for number in found.keys() - account.numbers:
+                book.add(found[number])
         return book.spend
 
     def _account(self, run: str) -> _Account:
@@ -174,19 +191,22 @@ class Ledger:
     def _write(self, run: str) -> None:
         with self._lock:
             account = self._account(run)
-            heading = Heading(invocation=account.invocation, requests=dict(account.requests))
-            receipts, self._written = account.receipts, self._written + 1
-            if not heading.requests and not receipts:
-                return
-            key = f"{_folder(run)}{self._writer}-{self._written}.jsonl"
-            account.requests, account.receipts = Counter(), []
-        try:
-            self._store.create(key, b"".join(write_record(line) + b"\n" for line in (heading, *receipts)))
-        except BaseException:
+            self._close_object(run, account)
+            unwritten = dict(account.unwritten)
+        for key, data in unwritten.items():
+            # Under the same name until the store says yes: what it wrote before it fell silent is not written twice.
+            self._store.create(key, data)
             with self._lock:
-                account.requests.update(heading.requests)
-                account.receipts[:0] = receipts
-            raise
+                account.unwritten.pop(key, None)
+
+    def _close_object(self, run: str, account: _Account) -> None:
+        if not account.requests and not account.receipts:
+            return
+        self._written += 1
+        heading = Heading(invocation=account.invocation, requests=dict(account.requests))
+        lines = (write_record(line) + b"\n" for line in (heading, *account.receipts))
+        account.unwritten[f"{_folder(run)}{self._writer}-{self._written}.jsonl"] = b"".join(lines)
+        account.requests, account.receipts = Counter(), []
 
     def _read(self, run: str) -> _Account:
         """The account, with what other processes have flushed by now; each of their objects is read once."""
@@ -196,23 +216,24 @@ class Ledger:
                 continue
             blob = self._store.read(key)
             with self._lock:
-                account.read.add(key)
-                _take_in(account, key, blob.data if blob else b"")
+                # Another thread may have read it meanwhile.
+                if key not in account.read:
+                    account.read.add(key)
+                    _take_in(account, key, blob.data if blob else b"")
         return account
 
 
 def _take_in(account: _Account, key: str, data: bytes) -> None:
-    is_now = False
+    invocation = _ANOTHER
     for place, line in enumerate(data.splitlines()):
         heading = None if place else read_record(Heading, line)
         if heading:
-            is_now = bool(account.invocation) and heading.invocation == account.invocation
-            account.now.requests.update(heading.requests if is_now else {})
+            invocation = heading.invocation or _ANOTHER
+            account.books[invocation].requests.update(heading.requests)
             continue
         receipt = read_record(Receipt, line)
         number, usage = (_number(receipt), receipt.usage) if receipt else (_hashed(key, place), Usage())
-        for book in (account.ever, account.now) if is_now else (account.ever,):
-            book.add(number, usage)
+        account.add(number, usage, invocation, accepted=bool(receipt and receipt.accepted))
 
 
 def _folder(run: str) -> str:
@@ -220,8 +241,8 @@ def _folder(run: str) -> str:
 
 
 def _number(receipt: Receipt) -> int:
-    twin = ("hedge",) if receipt.hedge else ()
-    return _hashed(receipt.stage, receipt.item, receipt.prompt_sha, receipt.attempt, *twin)
+    """Of all that it says, as it is written: what was paid for the same attempt twice is no copy."""
+    return _hashed(write_record(receipt).decode())
 
 
 def _hashed(*parts: str | int) -> int:

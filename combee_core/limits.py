@@ -1,7 +1,7 @@
 """How many calls may be in flight, and how many requests and tokens a minute.
 
-The number in flight follows what the provider shows: it grows while callers wait and answers stay quick, and falls on
-429, 529 and slow answers (additive increase, multiplicative decrease, as in TCP; Chiu and Jain, 1989).
+The number in flight follows what the provider shows: while callers wait and answers stay quick it doubles in each round
+trip, after the first cut it grows by a tenth in each; a 429 or 529 halves it, slow answers take a fifth.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from statistics import median
 from combee_core.base import estimate
 from combee_core.calls import Request, Usage
 from combee_core.config import ModelSettings
+from combee_core.stopping import Stop
 
 MINUTE = 60.0
 WINDOW = 32
@@ -66,7 +67,7 @@ class _Window:
 
 
 class Slots:
-    """How many calls may be in flight: from `start`, at most `most`, never below one.
+    """How many calls may be in flight: from `start` or `most`, whichever is less, at most `most`, never below one.
 
     While callers wait, each quick answer adds one, which doubles the number in a round trip; after the first cut a
     round trip adds a tenth. A 429 or 529 halves it, and a window whose median is more than `SLOW` times the best takes
@@ -75,10 +76,10 @@ class Slots:
     """
 
     def __init__(self, start: int, most: int) -> None:
-        self._size = float(start)
-        self._most = max(start, most)
+        self._size = float(min(start, most))
+        self._most = most
         self._windows: defaultdict[str, _Window] = defaultdict(_Window)
-        self._enough = max(WINDOW, start // 4)
+        self._enough = max(WINDOW, self.allowed // 4)
         self.cuts = 0
 
     @property
@@ -190,6 +191,7 @@ class Gate:
     """What every request passes: in the order of asking, with a slot, and within RPM and TPM.
 
     Of several processes each takes its part of all limits, rounded down, at least one. Whoever waits holds no slot.
+    Once `stop` is set, all who wait and all who come are refused, and nothing is booked for them.
     """
 
     def __init__(self, settings: ModelSettings, clock: Clock, sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -197,6 +199,7 @@ class Gate:
             return max(1, limit // settings.processes)
 
         self.slots = Slots(part(settings.concurrency), part(settings.max_concurrency))
+        self.stop = Stop()
         self._clock, self._sleep = clock, sleep
         self._requests = Quota(part(settings.rpm), clock) if settings.rpm else None
         self._tokens = Quota(part(settings.tpm), clock) if settings.tpm else None
@@ -207,7 +210,7 @@ class Gate:
 
     @asynccontextmanager
     async def turn(self, request: Request) -> AsyncIterator[Turn]:
-        """Wait for this request's turn; the slot is held while inside."""
+        """Wait for this request's turn; the slot is held while inside. Raises what `stop` is set to."""
         self._queued += 1
         try:
             # Only the first in the line looks at the quotas, so nobody overtakes and nobody wakes in vain.
@@ -222,12 +225,13 @@ class Gate:
             self._make_room()
 
     async def _next(self, request: Request) -> Turn:
+        self.stop.check()
         tokens = self._forecast.tokens(request) if self._tokens else 0
         while pause := self._pause(tokens):
-            await self._sleep(min(pause, LOOK))
+            await self.stop.wait(self._sleep(min(pause, LOOK)))
         while self._in_flight >= self.slots.allowed:
             self._room = asyncio.get_running_loop().create_future()
-            await self._room
+            await self.stop.wait(self._room)
         self._in_flight += 1
         if self._requests:
             self._requests.book(1)

@@ -20,16 +20,16 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="combee-calls", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="combee-calls", daemon=True)
         self._open = True
         self._lock = threading.Lock()
         self._thread.start()
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def run(self, coroutine: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
         """The coroutine's result, or what it raised.
 
-        Raises `RunStopped` when the loop is closed before the coroutine ends, and `RuntimeError` when called on the
-        loop's own thread, which would wait for itself.
+        Raises `RunStopped` when the loop is closed before the coroutine ends, `TimeoutError` after so many seconds,
+        when it is cancelled, and `RuntimeError` when called on the loop's own thread, which would wait for itself.
         """
         if threading.current_thread() is self._thread:
             coroutine.close()
@@ -40,25 +40,33 @@ class BackgroundLoop:
                 raise RunStopped(_CLOSED)
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
-            return future.result()
+            return future.result(seconds)
+        except TimeoutError:
+            future.cancel()
+            raise
         except CancelledError:
             raise RunStopped(_CLOSED) from None
 
-    def close(self) -> None:
-        """Stop the loop once; what is still running on it is cancelled."""
+    def close(self, seconds: float | None = None) -> None:
+        """Stop the loop once; what is still running on it is cancelled.
+
+        What does not end within so many seconds is left to itself, and ends with the process.
+        """
         with self._lock:
-            if not self._open:
-                return
-            self._open = False
-            rest = asyncio.run_coroutine_threadsafe(_cancel_the_rest(), self._loop)
-        rest.result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+            if self._open:
+                self._open = False
+                asyncio.run_coroutine_threadsafe(self._end(), self._loop)
+        self._thread.join(seconds)
 
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
 
-async def _cancel_the_rest() -> None:
-    rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
+    async def _end(self) -> None:
+        rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        self._loop.stop()

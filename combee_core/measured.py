@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from statistics import median
 
 from combee_core.base import Noun, content_hash
 from combee_core.batch_size import drift
-from combee_core.config import RunRequest
+from combee_core.config import RunRequest, SizeSettings
 from combee_core.ports import Store
 from combee_core.saving import read_record, write_record
 from combee_core.sizes import Fit, Observation
@@ -40,13 +41,17 @@ class Drift(Noun):
 class Measured(Noun):
     """The observations that a curve is fitted to, of `total` traces or samples, and how later runs compare with it.
 
-    `stale` once a run has left the curve by more than the settings allow: the next run measures again.
+    `settings` and `token_limit` are those that the first decision was made with. `stale` once a run has left the curve
+    by more than the settings allow: the next run measures again.
     """
 
     subject: Subject
     total: int
     run: str
+    when: datetime
     observations: tuple[Observation, ...]
+    settings: SizeSettings = SizeSettings()
+    token_limit: int | None = None
     drifts: tuple[Drift, ...] = ()
     stale: bool = False
 
@@ -68,13 +73,11 @@ def known(store: Store, subject: Subject) -> Measured | None:
     return read_record(Measured, blob.data) if blob else None
 
 
-def all_known(store: Store) -> Iterator[Measured]:
-    """Everything that was measured in a store."""
-    for key in store.list(_FOLDER):
-        blob = store.read(key)
-        measured = read_record(Measured, blob.data) if blob else None
-        if measured:
-            yield measured
+def all_known(store: Store) -> list[Measured]:
+    """Everything that was measured in a store, the newest last."""
+    blobs = [store.read(key) for key in store.list(_FOLDER)]
+    found = [read_record(Measured, blob.data) for blob in blobs if blob]
+    return sorted((one for one in found if one), key=lambda one: one.when)
 
 
 def remember(store: Store, measured: Measured) -> None:
@@ -89,10 +92,11 @@ def remember(store: Store, measured: Measured) -> None:
 def deviation_of(later: Sequence[Observation], fit: Fit) -> float | None:
     """By what share later iterations left the curve, the median over them; None where nothing can be compared.
 
-    Cold iterations, and those far smaller or larger than what was measured, are left out.
+    Those far smaller or larger than what was measured are left out, and cold ones beside warm ones.
     """
-    deviations = [drift(fit, one) for one in later if _is_within(one, fit)]
-    return median(deviations) if deviations else None
+    known = [one for one in later if _is_within(one, fit)]
+    warm = [one for one in known if not one.cold] or [one.model_copy(update={"cold": False}) for one in known]
+    return median(drift(fit, one) for one in warm) if warm else None
 
 
 def note_drift(store: Store, subject: Subject, seen: Drift, most: float) -> None:
@@ -109,7 +113,7 @@ def note_drift(store: Store, subject: Subject, seen: Drift, most: float) -> None
 
 def _is_within(one: Observation, fit: Fit) -> bool:
     sizes = [point.batch_size for point in fit.points]
-    return one.delay is not None and not one.cold and min(sizes) <= one.batch_size <= 4 * max(sizes)
+    return one.delay is not None and min(sizes) <= one.batch_size <= 4 * max(sizes)
 
 
 def _replace(store: Store, subject: Subject, change: Callable[[Measured | None], Measured | None]) -> None:

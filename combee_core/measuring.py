@@ -51,7 +51,7 @@ def _fault(size: int, delay: float | None) -> str:
     if size < 1:
         return "no batch has this size"
     if delay is None:
-        return "the iteration failed and has no delay"
+        return "no delay is known: the iteration failed, or its answers were there before"
     if delay < _SHORTEST:
         return f"a delay of {delay:g} s is no measurement: were the answers cached?"
     return "" if delay <= _LONGEST else f"a delay of {delay:g} s is no measurement"

@@ -14,16 +14,16 @@ from combee_core.types import Delta, Merged, Operation
 
 
 async def merge(
-    part: Sequence[Operation], number: int, state: Any, *, learner: Learner[Any], client: Client, run: str
+    part: Sequence[Operation], name: str, state: Any, *, learner: Learner[Any], client: Client, run: str
 ) -> Merged:
-    """One list of operations out of `part`, with a fate for each, in their order; `number` names the call.
+    """One list of operations out of `part`, with a fate for each, in their order; `name` is the call's.
 
     A list that is too large, cut or refused is merged in halves; a single operation that is refused even so passes as
     its curator wrote it.
     """
 
     async def ask(at: Sequence[int], wide: bool) -> tuple[Sequence[int], Answered[Delta]]:
-        question = _numbered(learner.merge(state, [part[i] for i in at]), number)
+        question = _named(learner.merge(state, [part[i] for i in at]), name)
         return at, await client.ask(question, run, wide=wide, several=len(at) > 1)
 
     asked = await ask_in_parts(range(len(part)), ask)
@@ -35,6 +35,6 @@ async def merge(
     )
 
 
-def _numbered(question: Question[Delta], number: int) -> Question[Delta]:
+def _named(question: Question[Delta], name: str) -> Question[Delta]:
     """The same question under a name of its own, as the calls of one stage need."""
-    return replace(question, prompt=question.prompt.model_copy(update={"item": f"merge-m{number:02d}"}))
+    return replace(question, prompt=question.prompt.model_copy(update={"item": name}))

@@ -1,14 +1,16 @@
-"""Which operations each merge call of a round reads: plain rounds of neighbours, or one call a cluster."""
+"""Which operations each merge call of a round reads, and the call's name: plain rounds of neighbours, or one call a
+cluster."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
 from math import ceil
 from typing import Protocol, TypeVar
 
-from combee_core.clustering import Embed, clusters
+from combee_core.clustering import Find
 from combee_core.joining import Places, needs_a_reader, together, wording
 from combee_core.types import Operation
 
@@ -16,6 +18,17 @@ MOST = 12
 """Operations of a cluster that one call reads."""
 
 T = TypeVar("T")
+
+
+def call_name(number: int, round_number: int = 1) -> str:
+    """What a merge call is called: `merge-m03`, or `merge-r2-m07` in a later round; `number` goes on through all."""
+    return f"merge-{f'r{round_number}-' if round_number > 1 else ''}m{number:02d}"
+
+
+def round_of(name: str) -> int:
+    """The round that a merge call belongs to, from its name."""
+    found = re.fullmatch(r"merge-r([0-9]+)-m[0-9]+", name)
+    return int(found[1]) if found else 1
 
 
 @dataclass(frozen=True)
@@ -63,12 +76,26 @@ class Rounds:
         self.bundles = [places for places in results if places]
 
 
+def most_calls(bundles: int, levels: int) -> int:
+    """Calls that `Rounds` takes at most for so many bundles, some of which may come to be empty."""
+    # With fewer bundles the fan-in is smaller too, and the rounds may be more: 8 take 7 calls on four levels, 9 take 4.
+    return max((_calls(count, levels) for count in range(2 if levels > 2 else bundles, bundles + 1)), default=0)
+
+
+def _calls(bundles: int, levels: int) -> int:
+    rounds, calls = Rounds.of([1] * bundles, levels), 0
+    while pieces := rounds.pieces(()):
+        calls += sum(piece.ask for piece in pieces)
+        rounds.settle(pieces, [(0,)] * len(pieces))
+    return calls
+
+
 @dataclass
 class Clusters:
     """One call a cluster, or several for a cluster that is too large for one: their results are looked at again."""
 
     alike: list[list[int]]
-    embed: Embed
+    find: Find
     largest: int | None = None
     open: frozenset[int] | None = None
 
@@ -93,7 +120,7 @@ class Clusters:
         """Find out what of the open operations is alike now; in the first round that is known."""
         if self.open is not None:
             some = sorted(self.open)
-            found = clusters([wording(operations[at]) for at in some], embed=self.embed)
+            found = self.find([wording(operations[at]) for at in some])
             self.alike = [[some[at] for at in group] for group in found]
 
     def _cut(self, places: Places) -> list[Piece]:

@@ -1,8 +1,8 @@
 """A run in its store: found or made from a request, advanced batch by batch, finished once.
 
-runs/<key>/plan.json · sizing.json · decision.json · result.json
+runs/<key>/plan.json · settings.json · sizing.json · decision.json · result.json
 runs/<key>/batch-0001.json · state-0001.json · delay-0001.json · …
-runs/<key>/owner · flow-runs/<id> · receipts/<id>.json
+runs/<key>/owner · flow-runs/<id> · receipts/….jsonl
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from combee_core.base import Noun, content_hash
-from combee_core.config import RunRequest
+from combee_core.config import RunRequest, RunSettings
 from combee_core.errors import StoreError
 from combee_core.ports import Store
 from combee_core.records import Batch, Item, Plan, RunResult, Sizing, State
@@ -46,6 +46,20 @@ class Run:
         if found is None:
             raise StoreError(f"{self.store.uri} has no run {self.key}; is this the store that it was started with?")
         return found
+
+    def settings(self) -> RunSettings:
+        """The plan's settings, with place and patience as the present invocation has them."""
+        adopted = self._read("settings.json", RunSettings)
+        planned = self.plan().request.settings
+        return planned.placed_as(adopted) if adopted else planned
+
+    def adopt(self, settings: RunSettings) -> None:
+        """Take place and patience from now on from `settings`; what is learned stays as it was planned."""
+        data = settings.model_dump_json().encode()
+        while True:
+            blob = self.store.read(self.path("settings.json"))
+            if self.store.replace(self.path("settings.json"), data, blob.tag if blob else None):
+                return
 
     def sizing(self) -> Sizing | None:
         """The batches that the plan is cut into, with the batch size once it is decided; None before it begins."""

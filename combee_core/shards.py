@@ -26,14 +26,12 @@ SEEN = 200
 ROLLOUTS = 8
 """Samples of a rollout shard at least: a rollout is short, and people look at reflections."""
 
-MOST_SHARDS = 64
-"""Shards of a larger stage: an orchestrator that is told of every item loses its records at some thousands."""
+MOST_SHARDS = 16
+"""Shards of a larger stage: a task costs as much as some calls, and an orchestrator that is told of every item loses
+its records at some thousands."""
 
 LARGE_RUN = 2_000
 """Items of a whole run above which even a small batch makes few tasks: there will be many such batches."""
-
-FEW_SHARDS = 16
-"""Shards of a stage in a large run."""
 
 
 class Shard(Generic[T]):
@@ -69,9 +67,8 @@ def shard_size(count: int, wanted: int | Auto, *, run: int = 0, least: int = 1) 
     """
     if isinstance(wanted, int):
         return wanted
-    if run > LARGE_RUN:
-        return max(least, -(-count // FEW_SHARDS))
-    return max(least, 1 if count <= SEEN else -(-count // MOST_SHARDS))
+    alone = count <= SEEN and run <= LARGE_RUN
+    return max(least, 1 if alone else -(-count // MOST_SHARDS))
 
 
 def cut(stage: str, named: Sequence[tuple[str, T]], size: int) -> list[Shard[T]]:

@@ -53,7 +53,7 @@ def bounded_sizes(n: int, copies: int, max_group: int) -> tuple[int, ...]:
 
 def auto_sizes(n: int, copies: int, max_group: int) -> tuple[int, ...]:
     """The paper's groups while they are small, bounded ones beyond."""
-    return (paper_sizes if n <= PAPER_UP_TO else bounded_sizes)(n, copies, max_group)
+    return (bounded_sizes if _is_bounded("auto", n) else paper_sizes)(n, copies, max_group)
 
 
 GROUPINGS: Mapping[Grouping, Sizes] = MappingProxyType(
@@ -108,7 +108,11 @@ def _spread(items: Sequence[T], copies: int, sizes: Sequence[int], rng: random.R
 
 def is_bounded(settings: RunSettings, n: int) -> bool:
     """True where n reflections get bounded groups."""
-    return settings.grouping == "bounded" or (settings.grouping == "auto" and n > PAPER_UP_TO)
+    return _is_bounded(settings.grouping, n)
+
+
+def _is_bounded(grouping: Grouping, n: int) -> bool:
+    return grouping == "bounded" or (grouping == "auto" and n > PAPER_UP_TO)
 
 
 def copies_of(settings: RunSettings, *, bounded: bool) -> int:

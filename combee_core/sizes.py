@@ -13,9 +13,10 @@ Bound = Literal["plateau", "smallest candidate", "only size", "cap", "training s
 
 
 class Observation(Noun):
-    """One measured iteration: its size in traces or samples, its delay in seconds (None: it failed).
+    """One measured iteration: its size in traces or samples, its delay in seconds.
 
-    `cold` marks the first one of a candidate, which may have paid for connections and caches.
+    The delay is None where the iteration failed, or where answers came from the store, so that it says nothing.
+    `cold` marks the first iteration of an invocation, which may have paid for connections and caches.
     """
 
     batch_size: int

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from combee_core.diff import Diff
 from combee_core.ledger import STAGES
 from combee_core.playbook import Bullet
-from combee_core.records import Amounts, RunResult, State
-from combee_core.types import Conflict, OperationFate, SetAside
+from combee_core.records import Amounts, RunResult
+from combee_core.tally import MOST_SHOWN, Tally
+from combee_core.types import Conflict, OperationFate, SetAside, Survival
 
-_SHOWN = 60
 _LEFT = {"curate": "left the curators", "merge": "the merge"}
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"})
 
@@ -30,15 +29,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -> str:
-    """The summary of a finished run."""
+def what_changed(result: RunResult, difference: Diff, made: Tally) -> str:
+    """The summary of a finished run; `made` is what its states add up to."""
     version = f"version {result.version}" if result.version else "no version yet"
     parts = [
         f"# {cell(result.playbook)}: {version}",
         _figures(result),
-        _groups(states),
-        _copies(states),
-        _survival(states),
+        _sentence(parts_read(result)),
+        _copies(made.copies_met),
+        _sentence(insights(result.survival)),
     ]
     if result.simulated:
         parts.append("**Simulated**: the answers come from the offline stand-in, not from a model.")
@@ -52,9 +51,9 @@ def what_changed(result: RunResult, difference: Diff, states: Sequence[State]) -
         ),
         _counters(difference),
         _listed("Removed", ((_named(bullet),) for bullet in difference.removed)),
-        _listed("Contradictions", (_conflict(c) for state in states for c in state.update.conflicts)),
-        _merges([fate for state in states for fate in state.update.fates]),
-        _listed("Set aside", map(_aside, result.set_aside)),
+        _listed("Contradictions", map(_conflict, made.conflicts), made.more_conflicts),
+        _merges(made),
+        _listed("Set aside", map(_aside, result.set_aside), result.more_set_aside),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -64,38 +63,40 @@ def _figures(result: RunResult) -> str:
     return f"Digest `{digest}`, flow run `{result.flow_run_id}`. {cell(result.note)}".strip()
 
 
-def _groups(states: Sequence[State]) -> str:
-    groups, calls = sum(state.groups for state in states), sum(state.calls for state in states)
-    if calls <= groups:
+def parts_read(result: RunResult) -> str:
+    """How many calls the curators took, where it was more than one for each group; else nothing."""
+    groups, calls = sum(result.groups), result.calls
+    return f"{groups} groups were read in {calls} calls: some were too large, cut or refused" if calls > groups else ""
+
+
+def insights(levels: Sequence[Survival]) -> str:
+    """How many insights went in and left each level: of all batches, so that one that came up in two counts twice."""
+    if not levels:
         return ""
-    return f"The curators made {calls} calls for {groups} groups: what was too large, cut or refused was read in parts."
+    path = "".join(f", {level.after} {_LEFT.get(level.level, level.level)}" for level in levels)
+    estimated = " (estimated)" if any(level.estimated for level in levels) else ""
+    return f"insights: {levels[0].before} distinct{path}{estimated}"
 
 
-def _survival(states: Sequence[State]) -> str:
-    """Of all batches, by the levels that all of them had. An insight that came up in two batches counts in both."""
-    batches = [{level.level: level for level in state.survival} for state in states if state.survival]
-    if not batches:
-        return ""
-    common = [name for name in batches[0] if all(name in levels for levels in batches)]
-    totals = {name: sum(levels[name].after for levels in batches) for name in common}
-    before = sum(next(iter(levels.values())).before for levels in batches)
-    path = ", ".join(f"{left} {_LEFT.get(name, name)}" for name, left in totals.items())
-    estimated = any(level.estimated for levels in batches for level in levels.values())
-    return f"Insights: {before} distinct; {path}{' (estimated)' if estimated else ''}."
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def _copies(states: Sequence[State]) -> str:
-    met = [state.copies_met for state in states]
-    return f"{sum(met) / len(met):.0%} of a batch's reflections lay twice in one group." if any(met) else ""
+def _copies(met: float) -> str:
+    return f"{met:.0%} of a batch's reflections lay twice in one group." if met else ""
 
 
-def _listed(title: str, items: Iterable[Sequence[str]]) -> str:
-    """A heading and a list: tables would cut long texts, and the sources behind them, off the page."""
+def _listed(title: str, items: Iterable[Sequence[str]], more: int = 0) -> str:
+    """A heading and a list: tables would cut long texts, and the sources behind them, off the page.
+
+    `more` counts what there is besides the items.
+    """
     rows = ["\n  - ".join((f"- {first}", *details)) for first, *details in items]
     if not rows:
         return ""
-    more = [f"\n… and {len(rows) - _SHOWN} more."] if len(rows) > _SHOWN else []
-    return "\n".join([f"## {title} ({len(rows)})\n", *rows[:_SHOWN], *more])
+    count = len(rows) + more
+    rest = [f"\n… and {count - MOST_SHOWN:,} more."] if count > MOST_SHOWN else []
+    return "\n".join([f"## {title} ({count:,})\n", *rows[:MOST_SHOWN], *rest])
 
 
 def _named(bullet: Bullet) -> str:
@@ -139,15 +140,15 @@ def _counters(difference: Diff) -> str:
     return f"## Counters and evidence ({len(rows)})\n\n{table(head, rows)}" if rows else ""
 
 
-def _merges(fates: Sequence[OperationFate]) -> str:
-    if not fates:
+def _merges(made: Tally) -> str:
+    entered = sum(made.merged.values())
+    if not entered:
         return ""
-    counts = Counter(fate.fate for fate in fates)
-    survived = (counts["kept"] + counts["merged"]) / len(fates)
-    line = ", ".join(f"{counts[name]} {name}" for name in ("kept", "merged", "dropped"))
-    dropped = [_dropped(fate) for fate in fates if fate.fate == "dropped"]
-    head = f"## The merge\n\n{len(fates)} operations entered: {line} ({survived:.0%} survived)."
-    return f"{head}\n\n{_listed('Dropped by the merge', dropped)}".strip()
+    kept, merged, dropped = (made.merged.get(name, 0) for name in ("kept", "merged", "dropped"))
+    line = f"{entered} operations entered: {kept} kept, {merged} merged, {dropped} dropped"
+    head = f"## The merge\n\n{line} ({(kept + merged) / entered:.0%} survived)."
+    listed = _listed("Dropped by the merge", map(_dropped, made.dropped), dropped - len(made.dropped))
+    return f"{head}\n\n{listed}".strip()
 
 
 def accounting(result: RunResult) -> list[dict[str, object]]:

@@ -7,11 +7,13 @@ from statistics import fmean
 
 from combee_core.config import RunSettings
 from combee_core.records import State
-from combee_core.shuffle import copies_of
+from combee_core.shuffle import PAPER_UP_TO, copies_of
 
 
 def token_limit(states: Iterable[State], settings: RunSettings, limit: int | None) -> int | None:
     """The largest batch size whose groups take at most `limit` input tokens a call; None where nothing binds.
+
+    Bounded groups do not grow with the batch, so that where `auto` makes them a larger batch needs no limit.
 
     A call's tokens are read as a fixed part and a part for each entry, from the smallest and the largest measured
     batch; a group holds copies·√n entries.
@@ -27,7 +29,8 @@ def token_limit(states: Iterable[State], settings: RunSettings, limit: int | Non
     room = limit - (most - each * many)
     if each <= 0:
         return None
-    return max(1, int((max(room, 0) / each / copies) ** 2))
+    most = max(1, int((max(room, 0) / each / copies) ** 2))
+    return None if settings.grouping == "auto" and most >= PAPER_UP_TO else most
 
 
 def _call(state: State, copies: int) -> tuple[float, float] | None:
@@ -37,4 +40,4 @@ def _call(state: State, copies: int) -> tuple[float, float] | None:
     entries = sum(fate.fate == "learned" for fate in state.fates)
     if not tokens or not entries or not state.groups:
         return None
-    return copies * entries / len(curate), fmean(tokens)
+    return (copies if state.groups > 1 else 1) * entries / len(curate), fmean(tokens)

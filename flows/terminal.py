@@ -6,8 +6,10 @@ from typing import Any
 
 from prefect import Flow
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
 from prefect.flow_engine import run_flow
 
+from combee_core.adapters.workshop import close
 from combee_core.config import RunRequest
 from combee_core.errors import UsageError
 from combee_core.records import RunResult
@@ -21,8 +23,7 @@ FLOWS: dict[str, Flow[Any, RunResult]] = {"epoch": epoch, "nightly": nightly}
 def start(name: str, request: RunRequest) -> Outcome:
     """Run a top flow; its result, and the error if it failed."""
     spare_the_terminal()
-    state = run_flow(FLOWS[name], parameters={"request": request}, return_type="state")
-    return outcome(state, request)
+    return _run(FLOWS[name], request)
 
 
 def restart(flow_run_id: str) -> Outcome:
@@ -37,6 +38,12 @@ def restart(flow_run_id: str) -> Outcome:
         if flow is None:
             raise UsageError(f"flow run {flow_run_id} is not a run of {' or '.join(FLOWS)}")
         run = ready_again(client, run)
-    request = RunRequest.model_validate(run.parameters["request"])
-    state = run_flow(flow, flow_run=run, parameters={"request": request}, return_type="state")
-    return outcome(state, request)
+    return _run(flow, RunRequest.model_validate(run.parameters["request"]), run)
+
+
+def _run(flow: Flow[Any, RunResult], request: RunRequest, run: FlowRun | None = None) -> Outcome:
+    try:
+        state = run_flow(flow, flow_run=run, parameters={"request": request}, return_type="state")
+        return outcome(state, request)
+    finally:
+        close()

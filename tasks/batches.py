@@ -19,29 +19,27 @@ def remaining(shop: Workshop, invocation: str) -> Iterator[Place]:
     """The batches that are known by now and still to be done."""
     sizing = current(shop)
     progress = report.Progress(sizing.count)
-    first = shop.run.done + 1
-    for number in range(first, sizing.count + 1):
+    for number in range(shop.run.done + 1, sizing.count + 1):
         progress.show(number - 1)
         if shop.run.batch(number) is None:
             found = read_input(shop.plan.request.source)
             shop.run.start_batch(next_batch(shop.plan, number, sizing, found.pick))
-        began, asked = monotonic(), _asked(shop)
+        began, bought = monotonic(), shop.client.ledger.accepted(shop.run.key)
         yield Place(store=shop.store.uri, run=shop.run.key, number=number, invocation=invocation)
-        _observe(shop, number, monotonic() - began, _asked(shop) - asked, cold=number == first)
+        _observe(shop, number, monotonic() - began, bought)
     progress.show(sizing.count)
 
 
-def _asked(shop: Workshop) -> int:
-    return sum(shop.client.ledger.calls(shop.run.key).values())
+def _observe(shop: Workshop, number: int, seconds: float, bought: int) -> None:
+    """Record the delay; None where answers came from the store, which would make it too short.
 
-
-def _observe(shop: Workshop, number: int, seconds: float, asked: int, *, cold: bool) -> None:
-    """Record the delay; None where answers came from the store, which would make it too short."""
+    `bought` are the answers that this invocation had paid for before the batch: none means that it was its first.
+    """
     state = shop.run.state(number)
     if state is None:
         return
-    part = current(shop).part(number)
-    fresh = asked >= sum(receipt.accepted for receipt in state.receipts)
+    part, cold = current(shop).part(number), not bought
+    fresh = shop.client.ledger.accepted(shop.run.key) - bought >= sum(r.accepted for r in state.receipts)
     if is_simulated(shop.client.model.name):
         # The stand-in answers at once; its delays are a pure function of the records.
         seconds, cold = 60 * minutes([state.receipts], shop.settings.seed), False

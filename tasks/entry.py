@@ -56,7 +56,10 @@ def open_run(request: RunRequest) -> Opened:
     run = run_of(store, top_id()) or _plan(request)
     run.note_flow_run(top_id())
     place = Place(store=store.uri, run=run.key, invocation=invocation())
-    return Opened(place=place, results=results, done=run.result() is not None)
+    if run.result() is not None:
+        return Opened(place=place, results=results, done=True)
+    run.adopt(request.settings)
+    return Opened(place=place, results=results)
 
 
 def _plan(request: RunRequest) -> Run:

@@ -26,16 +26,18 @@ def gathered(shards: Sequence[Shard[Any]], futures: Sequence[PrefectFuture[Any]]
     return [one for shard, future in zip(shards, futures, strict=True) for one in _results(shard, future)]
 
 
-def settled(trajectories: Sequence[Trajectory], done: Sequence[Any], most_failed: float) -> list[Reflected]:
+def settled(
+    trajectories: Sequence[Trajectory], done: Sequence[Any], most_failed: float, of: int = 0
+) -> list[Reflected]:
     """One result for each trajectory; one that could not be reflected on becomes a failed result.
 
-    Raises `RunError` when more than the share `most_failed` failed.
+    Raises `RunError` when more than the share `most_failed` failed (of `of` reflections, where that is more).
     """
     reflected = [
         Reflected(trace_id=trajectory.trace_id, fate="failed", reason=one.reason) if isinstance(one, Unsettled) else one
         for trajectory, one in zip(trajectories, done, strict=True)
     ]
-    check_failures(reflected, most_failed)
+    check_failures(reflected, most_failed, of)
     return reflected
 
 

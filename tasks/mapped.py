@@ -11,11 +11,15 @@ from typing import Any, TypeVar, cast
 from prefect import Task, unmapped
 from prefect.utilities.annotations import quote
 
-from combee_core.adapters.workshop import Place, open_workshop
+from combee_core.adapters.embedding import embedding_of
+from combee_core.adapters.inputs import WORLD
+from combee_core.adapters.workshop import Place, Workshop, open_workshop
+from combee_core.clustering import ALIKE, load_soon
 from combee_core.conclude import Results
-from combee_core.reduction import Reduction
+from combee_core.config import AUTO
+from combee_core.reduction import Part, Reduction
 from combee_core.shards import ROLLOUTS, cut, shard_size
-from combee_core.types import Curated, Group, Merged, Reflected, RolledOut
+from combee_core.types import Curated, Group, Merged, Reflected, RolledOut, Trajectory
 from tasks import stages
 from tasks.gather import collected, gathered, outcome, settled
 from tasks.policies import kept
@@ -24,19 +28,36 @@ T = TypeVar("T")
 
 
 def rollout(place: Place, results: str) -> list[RolledOut]:
-    """The batch's samples solved; nothing where the batch has traces. Raises `RunError` naming those that failed."""
-    samples = [(f"rollout-{sample.id}", sample) for sample in open_workshop(place).batch(place.number).samples]
-    done = _mapped(place, results, stages.rollout, samples, lambda sample: sample.digest, ROLLOUTS)
+    """The batch's samples solved; nothing where the run has traces. Raises `RunError` naming those that failed."""
+    shop = open_workshop(place)
+    source = shop.plan.request.source
+    if source.kind != "samples":
+        return []
+    samples = [(f"rollout-{sample.id}", sample) for sample in shop.batch(place.number).samples]
+    judged_by = [source.scorer, source.ground_truth, [uri for uri in source.uris if uri.startswith(WORLD)]]
+    done = _mapped(place, results, stages.rollout, samples, lambda s: [s.id, s.digest, *judged_by], ROLLOUTS)
     return collected("rollout", [name for name, _ in samples], done)
 
 
 def reflect(place: Place, results: str, rolled: Sequence[RolledOut]) -> list[Reflected]:
     """A reflection on each of the batch's trajectories. Raises `RunError` if too many fail."""
+    load_soon()
     shop = open_workshop(place)
-    trajectories = [*shop.batch(place.number).trajectories, *(r.trajectory for r in rolled if r.trajectory)]
+    in_samples = shop.plan.request.source.kind == "samples"
+    trajectories = _solved(rolled) if in_samples else shop.batch(place.number).trajectories
     named = [(f"reflect-{trajectory.trace_id}", trajectory) for trajectory in trajectories]
     done = _mapped(place, results, stages.reflect, named, lambda t: [t.trace_id, t.digest])
-    return settled(trajectories, done, shop.settings.max_failed)
+    return settled(trajectories, done, shop.settings.max_failed, _usual_size(shop))
+
+
+def _usual_size(shop: Workshop) -> int:
+    """What a batch is judged as, where it may be small only because it measures."""
+    settings = shop.settings
+    return min(settings.sizes.fallback, len(shop.plan.items)) if settings.batch_size == AUTO else 0
+
+
+def _solved(rolled: Sequence[RolledOut]) -> tuple[Trajectory, ...]:
+    return tuple(one.trajectory for one in rolled if one.trajectory)
 
 
 def shuffle(place: Place, reflected: Sequence[Reflected]) -> tuple[Group, ...]:
@@ -69,20 +90,21 @@ def merge(
 
 
 def _merged(place: Place, results: str, curated: Sequence[Curated]) -> Merged:
-    """The groups' changes put together, in as many rounds as it takes; the parts are numbered through all rounds."""
-    settings, asked = open_workshop(place).settings, 0
-    reduction = Reduction([result.delta for result in curated], settings.merge, settings.levels)
+    """The groups' changes put together, in as many rounds as it takes."""
+    shop = open_workshop(place)
+    settings, deltas = shop.settings, [result.delta for result in curated]
+    embed = embedding_of(settings, shop.store)
+    reduction = Reduction(deltas, settings.merge, settings.levels, embed, settings.alike or ALIKE)
     while parts := reduction.parts:
-        named = [(f"merge-m{number:02d}", (number, part)) for number, part in enumerate(parts, asked + 1)]
+        named = [(name, (name, part)) for name, part in parts]
         done = _mapped(place, results, stages.merge_parts, named, _merge_identity)
         reduction.take(collected("merge", [name for name, _ in named], done))
-        asked += len(parts)
     return reduction.result()
 
 
-def _merge_identity(part: stages.Part) -> list[Any]:
-    number, operations = part
-    return [number, [operation.model_dump(mode="json") for operation in operations]]
+def _merge_identity(part: Part) -> list[Any]:
+    name, operations = part
+    return [name, [operation.model_dump(mode="json") for operation in operations]]
 
 
 def _mapped(

@@ -23,6 +23,7 @@ from combee_core.errors import UsageError
 from combee_core.playbook import Playbook
 from combee_core.records import RunResult, State
 from combee_core.sizes import Decision
+from combee_core.tally import tally
 
 ROWS = 200
 """Of a table in the UI, which is slow with thousands and dies of a hundred thousand."""
@@ -33,7 +34,7 @@ def finished(shop: Workshop, result: RunResult, states: Sequence[State]) -> None
     before, after = shop.state_before(1), shop.versions.latest()
     state = shop.learner.load(after.state) if after else shop.learner.empty()
     if isinstance(before, Playbook) and isinstance(state, Playbook):
-        text = summary.what_changed(result, diff(before, state), states)
+        text = summary.what_changed(result, diff(before, state), tally(states))
         create_markdown_artifact(markdown=text, key="playbook-changes", description="What was learned, and from what")
     accounting(result)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from prefect import get_run_logger
 
 from combee_core import batch_size, measured
 from combee_core.adapters.workshop import Workshop
 from combee_core.call_counts import reduce_calls
+from combee_core.errors import RunError
 from combee_core.measured import Drift, Measured, Subject
 from combee_core.records import Sizing
 from combee_core.sizes import Decision
@@ -18,15 +21,16 @@ def begin(shop: Workshop) -> Sizing:
     """Record, once, how this run's batch size is found; a rerun keeps to it."""
     if shop.run.sizing() is None:
         shop.run.begin_sizing(_sizing(shop))
-        sizing = shop.run.sizing()
-        get_run_logger().info("batch size: %s", sizing.reason if sizing else "")
+        get_run_logger().info("batch size: %s", current(shop).reason)
     return current(shop)
 
 
 def current(shop: Workshop) -> Sizing:
-    """The sizing as it is known by now."""
+    """The sizing as it is known by now. Raises `RunError` before it was begun."""
     sizing = shop.run.sizing()
-    return sizing or Sizing(total=len(shop.plan.items), batch_size=1, reason="nothing begun")
+    if sizing is None:
+        raise RunError(f"run {shop.run.key} has no batch sizes yet; run the same command again", "sizing")
+    return sizing
 
 
 def _sizing(shop: Workshop) -> Sizing:
@@ -35,7 +39,8 @@ def _sizing(shop: Workshop) -> Sizing:
         return Sizing(total=total, batch_size=settings.batch_size, reason=f"{settings.batch_size}, as given")
     known = measured.known(shop.store, subject(shop))
     if known and not known.stale:
-        decision = shop.run.decide(batch_size.decide(known.observations, settings.sizes, total))
+        decision = batch_size.decide(known.observations, settings.sizes, total, known.token_limit)
+        report.fit(shop.run.decide(decision))
         reason = f"{decision.reason} (measured in run {known.run})"
         return Sizing(total=total, batch_size=decision.batch_size, reason=reason)
     sizes, reason = batch_size.candidates(settings.sizes, total)
@@ -49,13 +54,17 @@ def _announcement(shop: Workshop, sizes: tuple[int, ...], reason: str, known: Me
     """What measuring costs, said before it starts."""
     why = "the delays have left the curve of an earlier run" if known else "no curve is known yet"
     together = sum(sizes)
-    curate, merge = reduce_calls(sizes, shop.settings)
-    plain, plain_merge = reduce_calls((together,), shop.settings)
+    small, large = (_calls(*reduce_calls(of, shop.settings)) for of in (sizes, (together,)))
     return (
         f"measured on batches of {', '.join(map(str, sizes))}, since {why}{f' ({reason})' if reason else ''}. "
-        f"No rollout or reflection is repeated; these {together} take at most {curate} curate calls and {merge} merge "
-        f"calls, where one batch of them would take {plain} and {plain_merge}"
+        f"No rollout or reflection is repeated; these {together} take at most {small}, "
+        f"where one batch of them would take {large}"
     )
+
+
+def _calls(curate: int, merge: int | None) -> str:
+    merges = "merge calls for what is alike" if merge is None else f"{merge} merge calls"
+    return f"{curate} curate calls and {merges}"
 
 
 def subject(shop: Workshop) -> Subject:
@@ -71,7 +80,15 @@ def decide(shop: Workshop) -> Decision:
     limit = token_limit(shop.run.states(), shop.settings, shop.client.limit)
     decision = batch_size.decide(observations, shop.settings.sizes, sizing.total, limit)
     if decision.fit:
-        found = Measured(subject=subject(shop), total=sizing.total, run=shop.run.key, observations=observations)
+        found = Measured(
+            subject=subject(shop),
+            total=sizing.total,
+            run=shop.run.key,
+            when=datetime.now(UTC),
+            observations=observations,
+            settings=shop.settings.sizes,
+            token_limit=limit,
+        )
         measured.remember(shop.store, found)
     decision = shop.run.decide(decision)
     report.fit(decision)

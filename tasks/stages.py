@@ -13,12 +13,10 @@ from combee_core import rollout as rolling
 from combee_core import shuffle as shuffling
 from combee_core.adapters.workshop import Place, open_workshop
 from combee_core.conclude import Results, conclude
+from combee_core.reduction import Part
 from combee_core.shards import Shard
-from combee_core.types import Group, Operation, Reflected, Sample, Trajectory
+from combee_core.types import Group, Reflected, Sample, Trajectory
 from tasks.policies import plain, saved, work_through
-
-Part = tuple[int, Sequence[Operation]]
-"""What one merge call reads, and its number in the batch."""
 
 
 @saved("rollout")

@@ -78,6 +78,17 @@ def failure(status: int, message: str, *, code: str = "", kind: str = "", retry_
     return Reply(json.dumps(body).encode(), status=status, headers=headers)
 
 
+def vectors_of(asked: Received, embed: Callable[[str], Sequence[float]]) -> Reply:
+    """The embeddings of a request to `/embeddings`: what `embed` makes of each of its texts."""
+    rows = [
+        {"object": "embedding", "index": at, "embedding": list(embed(text))}
+        for at, text in enumerate(asked.body["input"])
+    ]
+    usage = {"prompt_tokens": 5, "total_tokens": 5}
+    record = {"object": "list", "data": rows, "model": asked.body["model"], "usage": usage}
+    return Reply(json.dumps(record).encode(), headers={"content-type": "application/json"})
+
+
 def hang() -> Reply:
     """Accepts the request and never answers."""
     return Reply(b"", hang=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from combee_core.call_counts import reduce_calls
-from combee_core.config import RunSettings
+from combee_core.config import MergeForm, RunSettings
 
 PAPER = RunSettings(grouping="paper", merge="paper")
 
@@ -26,6 +26,17 @@ def test_bounded_groups_grow_with_n() -> None:
     assert reduce_calls((400,), bounded) == (100, 1)
 
 
-def test_clusters_are_at_most_half_of_the_insights() -> None:
-    curate, merge = reduce_calls((400,), RunSettings(grouping="bounded", max_group=8, copies=2, merge="cluster"))
-    assert (curate, merge) == (100, 200)
+@pytest.mark.parametrize(("k", "levels", "calls"), [(40, 3, 7), (9, 3, 4), (8, 4, 7), (9, 4, 7), (2, 5, 1), (1, 3, 0)])
+@pytest.mark.parametrize("merge", ["paper", "auto"])
+def test_rounds_are_counted_call_by_call(k: int, levels: int, calls: int, merge: MergeForm) -> None:
+    """Nine groups on four levels take 4 calls, but 7 where one of them has nothing to say."""
+    settings = RunSettings(grouping="bounded", max_group=5, copies=1, merge=merge, levels=levels)
+    assert reduce_calls((5 * k,), settings) == (k, calls)
+
+
+@pytest.mark.parametrize("merge", ["cluster", "auto"])
+def test_how_many_clusters_there_will_be_nobody_knows(merge: MergeForm) -> None:
+    settings = RunSettings(grouping="bounded", max_group=8, copies=2, merge=merge)
+    assert reduce_calls((400,), settings) == (100, None)
+    assert reduce_calls((3, 400), settings) == (101, None)
+    assert reduce_calls((1, 3), settings) == (2, 0)

@@ -10,13 +10,13 @@ import pytest
 from asking import GOOD, ask, client, memory, question, run, virtual_client
 from virtual import run_virtually
 
-from combee_core.buying import LAG
 from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Client
 from combee_core.errors import ModelFault
 from combee_core.ledger import Ledger
 from combee_core.loop import BackgroundLoop
 from combee_core.ports import Store
+from combee_core.sending import LAG
 from combee_core.testing import ScriptedModel
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from combee_core.simulation.specifics import WAYS, Specific
 from combee_core.simulation.world import World
 from combee_core.tfidf import vectors
 
+ROOT = Path(__file__).parents[1]
 TEXTS = st.lists(st.text(st.sampled_from("abc 12"), max_size=12), max_size=12)
 
 
@@ -96,3 +100,44 @@ def test_many_near_repeats_are_cut_into_parts_that_fit_in_memory() -> None:
     found = clusters(texts)
     assert max(map(len, found)) <= LARGEST
     assert sorted(at for group in found for at in group) == list(range(len(texts)))
+
+
+# what it needs
+
+
+def in_a_fresh_process(script: str) -> str:
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("gone", ["numpy", "scipy"])
+def test_without_numpy_or_scipy_the_way_out_is_named(gone: str) -> None:
+    said = in_a_fresh_process(
+        f"import sys; sys.modules[{gone!r}] = None\n"
+        "from combee_core.clustering import clusters\nfrom combee_core.errors import UsageError\n"
+        "print(clusters([]), clusters(['one']), clusters(['one', 'one']))\n"
+        "try:\n    clusters(['one', 'two'])\nexcept UsageError as error:\n    print(error)"
+    )
+    assert said.splitlines()[0] == "[] [[0]] [[0, 1]]"
+    assert "combee-pipeline[pipeline]" in said
+    assert gone in said.splitlines()[1]
+
+
+def test_it_is_loaded_in_the_background_once() -> None:
+    said = in_a_fresh_process(
+        "import sys, threading\nfrom combee_core.clustering import load_soon\nbefore = 'scipy' in sys.modules\n"
+        "def mine():\n    return [one for one in threading.enumerate() if one.name == 'clustering']\n"
+        "load_soon()\n[one.join() for one in mine()]\nloaded = 'scipy.cluster.hierarchy' in sys.modules\n"
+        "load_soon()\nprint(before, loaded, len(mine()))"
+    )
+    assert said == "False True 0"
+
+
+def test_what_is_missing_is_not_told_in_the_background() -> None:
+    said = in_a_fresh_process(
+        "import sys, threading; sys.modules['scipy'] = None\nfrom combee_core.clustering import load_soon\n"
+        "load_soon()\n[one.join() for one in threading.enumerate() if one.name == 'clustering']\n"
+        "print('numpy' in sys.modules)"
+    )
+    assert said == "True"

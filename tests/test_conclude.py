@@ -51,6 +51,7 @@ def test_three_failures_of_forty_are_too_many_and_are_named() -> None:
 def test_refused_traces_are_not_failures() -> None:
     check_failures(outcomes(2, 38, 0), 0.05)
     check_failures(outcomes(0, 40, 0), 0.0)
+    check_failures(outcomes(1, 0, 4), 0.05, of=40)
 
 
 def test_of_many_failures_three_are_named_and_the_others_counted() -> None:

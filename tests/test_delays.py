@@ -48,3 +48,16 @@ def test_simulated_minutes_add_the_slowest_of_each_stage_over_the_iterations() -
     expected = slowest_reflect + slowest_curate + delay(0, "merge", "m") + delay(0, "reflect", "r9")
     assert minutes([first, second]) == pytest.approx(expected / 60)
     assert minutes([]) == 0
+
+
+def test_the_rounds_of_a_merge_follow_each_other() -> None:
+    first = [receipt("merge", f"merge-m{n:02d}", f"m{n}") for n in range(1, 10)]
+    later = [receipt("merge", "merge-r2-m10", "x"), receipt("merge", "merge-r2-m11", "y")]
+    slowest = [max(delay(0, "merge", one.prompt_sha) for one in calls) for calls in (first, later)]
+    last = receipt("merge", "merge-r3-m12", "z")
+    assert minutes([[*first, *later, last]]) == pytest.approx((sum(slowest) + delay(0, "merge", "z")) / 60)
+
+
+def test_a_trace_that_is_named_like_a_round_is_none() -> None:
+    named = [receipt("reflect", "merge-r2-m01", "a"), receipt("reflect", "t2", "b")]
+    assert minutes([named]) == pytest.approx(max(delay(0, "reflect", "a"), delay(0, "reflect", "b")) / 60)

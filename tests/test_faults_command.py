@@ -44,7 +44,7 @@ def day(tmp_path: Path) -> Path:
 
 def learn(server: SimulatedServer, day: Path, store: Path, *more: object) -> tuple[object, ...]:
     where = ("--model", "openai/simulated/overload", "--api-base", server.url, "--store", f"file://{store}")
-    return ("learn", day, *where, "--timeout", 2, "--retry-delay", 0.05, "--json", *more)
+    return ("learn", day, *where, "--batch-size", 40, "--timeout", 2, "--retry-delay", 0.05, "--json", *more)
 
 
 def test_every_passing_fault_is_got_over_and_every_trace_learned(

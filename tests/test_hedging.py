@@ -14,7 +14,7 @@ from virtual import run_virtually
 
 from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Client
-from combee_core.errors import AnswerTruncated, ModelBusy, ModelFault, ModelRefused
+from combee_core.errors import AnswerMalformed, AnswerTruncated, ModelBusy, ModelFault, ModelRefused, ModelUnusable
 from combee_core.hedging import AT_LEAST, ENOUGH, Patience, Try
 from combee_core.ports import Store
 from combee_core.testing import FlakyModel, ScriptedModel
@@ -156,6 +156,50 @@ def test_an_error_of_the_first_request_does_not_end_the_second(bad: Any) -> None
 def test_if_both_fail_the_final_error_is_raised(first: Any, second: Any, raised: type[Exception]) -> None:
     with pytest.raises(raised):
         slow_value({1: (20.0, first), 2: (20.0, second)})
+
+
+@pytest.mark.parametrize("hedge_first", [False, True])
+@pytest.mark.parametrize("fault", [ModelFault("500"), ModelUnusable("401")], ids=["passing", "final"])
+def test_an_answer_that_cannot_be_used_counts_as_an_attempt_whatever_the_other_try_failed_of(
+    fault: Exception, hedge_first: bool
+) -> None:
+    """Else the attempt would be made again under the same number."""
+
+    async def scene() -> tuple[list[tuple[int, bool]], Any]:
+        told: Told = {1: (20.0, fault), 2: (20.0, bad), 3: (20.0, fault), 4: (20.0, bad), 5: (1.0, priced(5))}
+        if hedge_first:
+            told |= {1: (20.0, bad), 2: (20.0, fault), 3: (20.0, bad), 4: (20.0, fault)}
+        model = model_of(told)
+        asking = virtual_client(model)
+        await warm(asking)
+        for invocation in ("first", "second"):
+            asking.begin("run", invocation)
+            with pytest.raises(AnswerMalformed):
+                await asking.ask(question("slow"), "run")
+        asking.begin("run", "third")
+        found = await asking.ask(question("slow"), "run")
+        spend = asking.ledger.total("run")
+        return [(r.attempt, r.hedge) for r in found.receipts], (found.value, spend.calls, spend.cost)
+
+    bad = Completion(text="no json", usage=PRICED)
+    attempts, ended = run_virtually(scene())
+    assert attempts == [(1, not hedge_first), (2, not hedge_first), (3, False)]
+    assert ended == (5, 3, 0.75)
+
+
+def test_an_answer_of_an_attempt_that_was_given_up_before_is_paid_all_the_same() -> None:
+    async def scene() -> Any:
+        asking = virtual_client(model_of({1: (500.0, GOOD), 2: (500.0, GOOD), 3: (1.0, priced(3))}))
+        await warm(asking)
+        given_up = asyncio.create_task(asking.ask(question("slow"), "run"))
+        await asyncio.sleep(20)
+        given_up.cancel()
+        await asyncio.gather(given_up, return_exceptions=True)
+        await asking.ask(question("slow"), "run")
+        spend = asking.ledger.total("run")
+        return spend.calls, spend.cost, spend.cost_at_least
+
+    assert run_virtually(scene()) == (3, 0.25, True)
 
 
 def test_two_cut_answers_of_one_attempt_are_one_cut() -> None:

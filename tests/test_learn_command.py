@@ -38,8 +38,17 @@ def day(tmp_path: Path) -> Path:
     return path
 
 
+PAPER = ("--batch-size", 40, "--merge", "paper")
+"""One batch in the paper's form, whose calls can be counted in the head."""
+
+
 def over_http(server: SimulatedServer, *more: object) -> tuple[object, ...]:
-    return ("--model", MODEL, "--api-base", server.url, "--retry-delay", 0.1, "--json", *more)
+    return (*PAPER, "--model", MODEL, "--api-base", server.url, "--retry-delay", 0.1, "--json", *more)
+
+
+def at_most(calls: int) -> tuple[object, ...]:
+    """So many calls in flight, from the start to the end."""
+    return ("--concurrency", calls, "--max-concurrency", calls)
 
 
 def bullets(combee: Combee, playbook: str, store: str) -> list[dict[str, Any]]:
@@ -89,7 +98,7 @@ def test_a_hundred_real_runs_are_learned_once_and_every_bullet_names_its_traces(
 def test_two_stores_pay_once_each_and_http_learns_what_in_process_learns(
     combee: Combee, server: SimulatedServer, tmp_path: Path
 ) -> None:
-    near = combee("learn", TAU_BENCH, "--limit", 40, "--store", f"file://{tmp_path}/a", "--json").json
+    near = combee("learn", TAU_BENCH, "--limit", 40, "--store", f"file://{tmp_path}/a", *PAPER, "--json").json
     far = [
         combee("learn", TAU_BENCH, "--limit", 40, "--store", f"file://{tmp_path}/{name}", *over_http(server)).json
         for name in ("b", "c")
@@ -135,7 +144,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice_but_the_calls_in_flight
     combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path, moment: int
 ) -> None:
     in_flight = 4
-    command = ("learn", day, "--playbook", "p", "--batch-size", 30, "--concurrency", in_flight, *over_http(server))
+    command = ("learn", day, "--playbook", "p", *over_http(server, "--batch-size", 30, *at_most(in_flight)))
     undisturbed = combee(*command, "--store", f"file://{tmp_path}/calm").json
     calm = len(server.asked())
 
@@ -165,7 +174,7 @@ def kill_when(process: subprocess.Popen[str], server: SimulatedServer, started: 
 def test_a_second_process_on_a_live_run_is_turned_away_by_name(
     combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path
 ) -> None:
-    command = ("learn", day, "--concurrency", 1, "--store", f"file://{tmp_path}/store", *over_http(server))
+    command = ("learn", day, "--store", f"file://{tmp_path}/store", *over_http(server, *at_most(1)))
     first = combee.start(*command)
     while not server.asked():
         assert first.poll() is None, first.communicate()
@@ -181,7 +190,7 @@ def test_a_second_process_on_a_live_run_is_turned_away_by_name(
 def test_a_signal_stops_new_calls_and_the_same_command_goes_on(
     combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path, number: int
 ) -> None:
-    command = ("learn", day, "--concurrency", 2, "--store", f"file://{tmp_path}/store", *over_http(server))
+    command = ("learn", day, "--store", f"file://{tmp_path}/store", *over_http(server, *at_most(2)))
     process = combee.start(*command)
     while sum(server.asked().values()) < 6:
         assert process.poll() is None, process.communicate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,12 +16,17 @@ from run_records import KEY, receipt
 
 from combee_core.calls import Receipt, Usage
 from combee_core.errors import StoreUnavailable
-from combee_core.ledger import STAGES, Ledger, Spend, total
+from combee_core.ledger import STAGES, Ledger, Spend
 from combee_core.ports import Blob, Store
 from combee_core.saving import write_record
 
 UNPRICED = Usage(input_tokens=50, output_tokens=5)
 SILENT = Usage()
+
+
+def total(receipts: Iterable[Receipt]) -> Spend:
+    """The sum over receipts that differ."""
+    return Ledger(memory()).total(KEY, receipts)
 
 
 def test_nothing_bought_costs_nothing() -> None:
@@ -113,18 +119,42 @@ def test_a_receipt_is_counted_once_wherever_it_is_found() -> None:
     store = memory()
     flushed(store, receipt("t1"))
     later = Ledger(store)
-    later.paid(receipt("t1"))
-    assert later.total(KEY, [receipt("t1"), receipt("t1")]).calls == 1
+    later.paid(receipt("t2"))
+    found = [receipt("t1"), receipt("t2"), receipt("t3")] * 2
+    assert later.total(KEY, found).calls == Ledger(store).total(KEY, found).calls == 3
 
 
 @pytest.mark.parametrize(
-    "change", [{"attempt": 2}, {"stage": "curate"}, {"item": "t2"}, {"prompt_sha": "1"}, {"hedge": True}]
+    "change",
+    [
+        {"attempt": 2},
+        {"stage": "curate"},
+        {"item": "t2"},
+        {"prompt_sha": "1"},
+        {"hedge": True},
+        {"accepted": False},
+        {"usage": SILENT},
+        {"model": "another"},
+    ],
 )
-def test_another_attempt_stage_item_prompt_or_try_is_another_receipt(change: dict[str, object]) -> None:
-    ledger = Ledger(memory())
-    ledger.paid(receipt("t1"))
-    ledger.paid(receipt(**{"item": "t1", **change}))
-    assert ledger.total(KEY).calls == 2
+def test_a_receipt_that_says_anything_else_is_another_one(change: dict[str, object]) -> None:
+    other = receipt(**{"item": "t1", **change})
+    assert flushed(memory(), receipt("t1")).total(KEY, [other]).calls == 2
+
+
+def test_what_was_paid_twice_counts_twice_even_if_the_receipts_are_alike() -> None:
+    """As after an attempt whose outcome could not be saved: it is made again under the same number."""
+    store = memory()
+    ledger = flushed(store, receipt("t1"), receipt("t1"))
+    flushed(store, receipt("t1"))
+    for one in (ledger, Ledger(store)):
+        assert (one.total(KEY).calls, one.total(KEY).cost) == (3, 0.03)
+
+
+def test_a_receipt_with_half_a_character_is_known_again_when_it_is_read() -> None:
+    store, broken = memory(), receipt("t\ud83d")
+    ledger = flushed(store, broken)
+    assert Ledger(store).total(KEY, [broken]).calls == ledger.total(KEY, [broken]).calls == 1
 
 
 def test_receipts_of_other_runs_that_are_known_are_not_this_runs() -> None:
@@ -224,6 +254,25 @@ def test_while_the_store_is_away_receipts_wait() -> None:
     assert ledger.calls(KEY)["reflect"] == 1
 
 
+def test_what_a_store_wrote_before_it_fell_silent_is_not_written_twice() -> None:
+    class Ambiguous(CountingStore):
+        def create(self, key: str, data: bytes) -> bool:
+            self.inner.create(key, data)
+            return super().create(key, data)
+
+    store = Ambiguous(memory())
+    ledger = Ledger(store)
+    ledger.paid(receipt("t1"))
+    ledger.asked(KEY, "reflect")
+    store.is_away = True
+    with pytest.raises(StoreUnavailable):
+        ledger.flush()
+    store.is_away = False
+    ledger.paid(receipt("t2"))
+    ledger.flush()
+    assert Ledger(store).total(KEY).calls == 2
+
+
 @given(st.lists(st.sampled_from(["paid", "flush", "begin", "total", "reopen"]), max_size=25))
 def test_however_it_is_written_the_total_is_every_answer_once(steps: list[str]) -> None:
     store, paid = memory(), 0
@@ -292,6 +341,30 @@ def test_a_worker_that_begins_before_the_flow_is_counted_by_it() -> None:
 
 
 # threads
+
+
+class MeetingStore(CountingStore):
+    """A store whose readers wait for each other, so that all have read before anyone goes on."""
+
+    def __init__(self, inner: Store, readers: int) -> None:
+        super().__init__(inner)
+        self._all_here = threading.Barrier(readers)
+
+    def read(self, key: str) -> Blob | None:
+        blob = super().read(key)
+        self._all_here.wait(30)
+        return blob
+
+
+def test_threads_that_read_the_same_object_take_it_in_once() -> None:
+    store = memory()
+    flushed(store, receipt("t1"), receipt("t2"), invocation="tonight", requests=5)
+    ledger = Ledger(MeetingStore(store, 4))
+    ledger.begin(KEY, "tonight")
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: ledger.total(KEY), range(4)))
+    assert ledger.calls(KEY)["reflect"] == 5
+    assert (ledger.spend(KEY).calls, ledger.total(KEY).calls) == (2, 2)
 
 
 def test_threads_may_pay_and_write_at_once() -> None:

@@ -43,10 +43,11 @@ def test_without_a_queue_it_stays() -> None:
     assert slots.allowed == 32
 
 
-def test_it_is_never_more_than_the_most_and_the_most_is_never_less_than_the_start() -> None:
+def test_it_is_never_more_than_the_most_not_even_at_the_start() -> None:
     slots = Slots(40, 8)
+    assert slots.allowed == 8
     answered(slots, 500)
-    assert slots.allowed == 40
+    assert slots.allowed == 8
 
 
 def test_a_429_halves_it_once_in_a_round_trip() -> None:
@@ -252,8 +253,14 @@ def test_each_of_several_processes_takes_its_part(processes: int, expected: tupl
     assert (most_in_a_minute(times_of(40, lambda _: GOOD, processes=processes, rpm=30)), slow.count(0.0)) == expected
 
 
-def test_more_at_the_start_than_at_most_is_what_is_meant() -> None:
-    assert times_of(40, lambda _: GOOD, concurrency=20, max_concurrency=4).count(0.0) == 20
+@pytest.mark.parametrize("given", [{"concurrency": 20}, {}], ids=["given", "by default"])
+def test_more_at_the_start_than_at_most_is_no_more_than_the_most(given: dict[str, int]) -> None:
+    assert times_of(40, lambda _: GOOD, max_concurrency=4, **given).count(0.0) == 4
+
+
+def test_one_at_the_start_and_at_most_is_one_after_the_other() -> None:
+    sent = times_of(20, lambda _: GOOD, seconds=7.0, concurrency=1, max_concurrency=1)
+    assert sent == [7.0 * n for n in range(20)]
 
 
 def test_the_client_finds_out_how_many_calls_a_provider_takes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from asking import memory
 from run_records import request
@@ -12,6 +14,7 @@ from combee_core.config import ModelSettings, Source
 from combee_core.measured import Drift, Measured, Subject
 from combee_core.sizes import Observation
 
+WHEN = datetime(2026, 3, 2, tzinfo=UTC)
 SUBJECT = Subject(learner="ace", prompts="f", model="m", source=("traces", "/traces"))
 
 
@@ -20,7 +23,7 @@ def observations(factor: float = 1.0) -> tuple[Observation, ...]:
 
 
 def known(run: str = "r1", factor: float = 1.0) -> Measured:
-    return Measured(subject=SUBJECT, total=200, run=run, observations=observations(factor))
+    return Measured(subject=SUBJECT, total=200, run=run, when=WHEN, observations=observations(factor))
 
 
 def test_a_curve_is_found_by_learner_prompts_model_and_source() -> None:
@@ -30,7 +33,15 @@ def test_a_curve_is_found_by_learner_prompts_model_and_source() -> None:
     assert measured.known(store, SUBJECT) == known()
     for change in ({"learner": "x"}, {"prompts": "x"}, {"model": "x"}, {"source": ("traces", "/x")}):
         assert measured.known(store, SUBJECT.model_copy(update=change)) is None
-    assert list(measured.all_known(store)) == [known()]
+    assert measured.all_known(store) == [known()]
+
+
+def test_the_newest_curve_comes_last() -> None:
+    store = memory()
+    for days, name in ((2, "a"), (0, "b"), (1, "c")):
+        of = SUBJECT.model_copy(update={"model": name})
+        measured.remember(store, known().model_copy(update={"subject": of, "when": WHEN + timedelta(days=days)}))
+    assert [one.subject.model for one in measured.all_known(store)] == ["b", "c", "a"]
 
 
 def test_the_subject_is_read_off_the_request_and_the_day_is_not_in_it() -> None:
@@ -61,12 +72,19 @@ def test_what_cannot_be_compared_is_left_out() -> None:
     curve = fit(observations(), 200)
     odd = [
         Observation(batch_size=20, delay=None),
-        Observation(batch_size=20, delay=9999.0, cold=True),
         Observation(batch_size=2, delay=9999.0),
         Observation(batch_size=400, delay=9999.0),
     ]
     assert measured.deviation_of(odd, curve) is None
     assert measured.deviation_of([*odd, *observations()], curve) == pytest.approx(0.0, abs=0.01)
+
+
+def test_cold_iterations_count_where_there_is_no_other() -> None:
+    curve = fit(observations(), 200)
+    assert curve is not None
+    cold = [one.model_copy(update={"cold": True}) for one in observations(1.6)]
+    assert measured.deviation_of(cold, curve) == pytest.approx(0.6, abs=0.02)
+    assert measured.deviation_of([*cold, *observations()], curve) == pytest.approx(0.0, abs=0.01)
 
 
 def test_drift_is_noted_once_a_run_and_beyond_the_share_the_curve_is_stale() -> None:

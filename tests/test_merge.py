@@ -17,8 +17,8 @@ from combee_core.testing import FlakyModel, ScriptedModel
 from combee_core.types import Merged, Operation
 
 
-def merged(of: Client, part: Sequence[Operation], number: int = 1) -> Merged:
-    result: Merged = retried(lambda: merge(part, number, EMPTY, **tools(of)))
+def merged(of: Client, part: Sequence[Operation], name: str = "merge-m01") -> Merged:
+    result: Merged = retried(lambda: merge(part, name, EMPTY, **tools(of)))
     return result
 
 
@@ -33,8 +33,8 @@ def ends(result: Merged) -> list[str]:
 
 def test_a_part_is_merged_in_one_call_that_has_a_name_of_its_own() -> None:
     model = ScriptedModel(answer)
-    result = merged(client(model), operations(1, 2, 3), number=7)
-    assert [request.prompt.item for request in model.requests] == ["merge-m07"]
+    result = merged(client(model), operations(1, 2, 3), name="merge-r2-m07")
+    assert [request.prompt.item for request in model.requests] == ["merge-r2-m07"]
     assert texts(result.delta) == ends(result) == [insight(n) for n in (1, 2, 3)]
     assert [op.sources for op in result.delta.operations] == [("t01",), ("t02",), ("t03",)]
     assert [receipt.stage for receipt in result.receipts] == ["merge"]

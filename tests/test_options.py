@@ -51,6 +51,8 @@ def test_without_options_everything_has_the_defaults_of_the_settings() -> None:
         ("--max-group", "6"),
         ("--merge", "cluster"),
         ("--levels", "3"),
+        ("--embedding", "openai/text-embedding-3-small"),
+        ("--alike", "0.8"),
         ("--shard-size", "16"),
         ("--dask", "tcp://127.0.0.1:8786"),
         ("--max-concurrency", "64"),
@@ -81,6 +83,7 @@ def test_every_option_changes_the_request(args: tuple[str, ...]) -> None:
         (("--timeout", "0"), "--timeout 0"),
         (("--playbook", "a/b"), "--playbook 'a/b'"),
         (("--limit", "0"), "--limit 0"),
+        (("--alike", "1.2"), "--alike 1.2"),
     ],
 )
 def test_a_value_out_of_range_is_named(args: tuple[str, ...], where: str) -> None:

@@ -15,9 +15,10 @@ from run_records import receipt
 
 from combee_core.errors import UsageError
 from combee_core.fates import side_by_side, untouched
+from combee_core.forms import FORMS, ONE_CALL_UP_TO
 from combee_core.joining import joined
-from combee_core.pieces import MOST
-from combee_core.reduction import PAPER_UP_TO, Reduction
+from combee_core.pieces import MOST, most_calls, round_of
+from combee_core.reduction import Reduction
 from combee_core.simulation.world import World
 from combee_core.types import Conflict, Delta, Merged, Operation, SetAside
 
@@ -47,8 +48,8 @@ def done(reduction: Reduction, merger: Callable[[Part], Delta] = untouched) -> t
     """The result, and the parts of each round."""
     rounds = []
     while parts := reduction.parts:
-        rounds.append(list(parts))
-        reduction.take([Merged(delta=merger(part), receipts=(receipt("merge", stage="merge"),)) for part in parts])
+        rounds.append([part for _, part in parts])
+        reduction.take([Merged(delta=merger(part), receipts=(receipt(name, stage="merge"),)) for name, part in parts])
     return reduction.result(), rounds
 
 
@@ -67,7 +68,7 @@ def lessons(*numbers: int) -> list[Operation]:
 # in any form
 
 
-@pytest.mark.parametrize("merge", ["paper", "cluster", "auto"])
+@pytest.mark.parametrize("merge", FORMS)
 @pytest.mark.parametrize("deltas", [[], [Delta()], groups(lessons(1, 2)), groups([], lessons(1), [])])
 def test_one_groups_operations_alone_need_no_call(merge: Any, deltas: list[Delta]) -> None:
     result, rounds = done(Reduction(deltas, merge))
@@ -76,7 +77,7 @@ def test_one_groups_operations_alone_need_no_call(merge: Any, deltas: list[Delta
     assert [fate.fate for fate in result.delta.fates] == ["kept"] * len(result.delta.operations)
 
 
-@pytest.mark.parametrize("merge", ["paper", "cluster", "auto"])
+@pytest.mark.parametrize("merge", FORMS)
 def test_what_the_groups_set_aside_is_kept(merge: Any) -> None:
     aside = SetAside(what="x", reason="unknown key")
     first, second = groups(lessons(1), lessons(2))
@@ -144,7 +145,8 @@ def test_there_is_no_result_before_all_parts_are_taken_and_no_answer_too_few() -
         reduction.result()
     with pytest.raises(ValueError, match="zip"):
         reduction.take([])
-    reduction.take([Merged(delta=untouched(reduction.parts[0]))])
+    ((_, part),) = reduction.parts
+    reduction.take([Merged(delta=untouched(part))])
     assert reduction.parts == ()
 
 
@@ -160,7 +162,7 @@ def test_the_papers_form_is_one_call_that_reads_everything_in_the_groups_order()
 
 def test_group_ten_comes_after_group_two() -> None:
     deltas = [Delta(operations=(add(insight(n), f"t{n}", origin=f"curate-g{n:02d}"),)) for n in (10, 2, 100)]
-    (part,) = Reduction(deltas, "paper").parts
+    ((_, part),) = Reduction(deltas, "paper").parts
     assert texts(part) == [insight(n) for n in (2, 10, 100)]
 
 
@@ -183,6 +185,22 @@ def test_more_levels_merge_in_rounds_whose_fan_in_is_a_root(count: int, levels: 
     assert [len(parts) for parts in rounds] == calls
     assert [len(delta.operations) for delta in result.between] == [count] * (len(calls) - 1)
     assert ends(result.delta) == [insight(n) for n in range(count)]
+
+
+def test_calls_are_numbered_through_all_rounds_and_named_after_theirs() -> None:
+    result, _ = done(Reduction(groups(*([op] for op in lessons(*range(27)))), "paper", 4))
+    names = [one.item for one in result.receipts]
+    assert names[:2] == ["merge-m01", "merge-m02"]
+    assert names[8:] == ["merge-m09", "merge-r2-m10", "merge-r2-m11", "merge-r2-m12", "merge-r3-m13"]
+    assert [round_of(name) for name in names] == [1] * 9 + [2] * 3 + [3]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.randoms(use_true_random=False), st.integers(0, 30), st.integers(2, 5))
+def test_there_are_never_more_calls_than_were_foretold(chance: Any, count: int, levels: int) -> None:
+    deltas = groups(*([op][: chance.randrange(4)] for op in lessons(*range(count))))
+    result, _ = done(Reduction(deltas, "paper", levels), erratic(chance))
+    assert len(result.receipts) <= most_calls(count, levels)
 
 
 def test_each_round_reads_what_the_round_before_wrote() -> None:
@@ -275,8 +293,18 @@ def test_an_embedding_model_decides_what_is_alike() -> None:
         return np.array([[1.0, 0.0] for _ in said])
 
     deltas = groups(lessons(1, 2), lessons(3))
-    assert [len(part) for part in Reduction(deltas, "cluster", embed=embed).parts] == [3]
+    assert [len(part) for _, part in Reduction(deltas, "cluster", embed=embed).parts] == [3]
     assert Reduction(deltas, "cluster").parts == ()
+
+
+def test_what_is_alike_may_be_set_for_a_model() -> None:
+    def embed(said: Sequence[str]) -> np.ndarray:
+        return np.array([[np.cos(at / 2), np.sin(at / 2)] for at in range(len(said))])
+
+    deltas = groups(lessons(1), lessons(2))
+    near, far = (Reduction(deltas, "cluster", embed=embed, alike=alike).parts for alike in (0.8, 0.9))
+    assert [len(part) for _, part in near] == [2]
+    assert far == ()
 
 
 # auto
@@ -285,11 +313,11 @@ def test_an_embedding_model_decides_what_is_alike() -> None:
 def test_auto_is_the_papers_call_up_to_a_dozen_operations_and_clusters_beyond() -> None:
     few, many = (
         groups([said(0, 0, "t0")], [said(n, 0, f"t{n}") for n in range(1, count)])
-        for count in (PAPER_UP_TO, PAPER_UP_TO + 1)
+        for count in (ONE_CALL_UP_TO, ONE_CALL_UP_TO + 1)
     )
-    assert [len(part) for part in Reduction(few, "auto").parts] == [PAPER_UP_TO]
+    assert [len(part) for _, part in Reduction(few, "auto").parts] == [ONE_CALL_UP_TO]
     assert Reduction(many, "auto").parts == ()
-    assert [len(part) for part in Reduction(many, "auto", 3).parts] == [PAPER_UP_TO + 1]
+    assert [len(part) for _, part in Reduction(many, "auto", 3).parts] == [ONE_CALL_UP_TO + 1]
 
 
 # contradictions
@@ -298,7 +326,7 @@ def test_auto_is_the_papers_call_up_to_a_dozen_operations_and_clusters_beyond() 
 FEE = [add("For ROE in Ghent add a fee of 5.", "t1"), add("For ROE in Ghent add a fee of 7.", "t2")]
 
 
-@pytest.mark.parametrize("merge", ["paper", "cluster", "auto"])
+@pytest.mark.parametrize("merge", FORMS)
 def test_a_contradiction_is_told_and_both_stand_whatever_the_merger_made_of_them(merge: Any) -> None:
     result, _ = done(Reduction(groups([FEE[0], *lessons(1)], [FEE[1]]), merge), whole)
     (conflict,) = result.delta.conflicts

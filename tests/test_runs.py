@@ -280,6 +280,23 @@ def test_states_are_counted_and_read_one_by_one() -> None:
     assert run.states()[-1].number == 2
 
 
+# place and patience
+
+
+def test_place_and_patience_are_those_of_the_present_invocation_and_the_rest_is_as_planned() -> None:
+    run = found(memory(), copies=3)
+    assert run.settings() == run.plan().request.settings
+    later = request(
+        copies=1, dask="tcp://there:1", model=ModelSettings(model="other/model", rpm=7, timeout=1.5)
+    ).settings
+    run.adopt(later)
+    run.adopt(later)
+    now = run.settings()
+    assert (now.dask, now.model.rpm, now.model.timeout) == ("tcp://there:1", 7, 1.5)
+    assert (now.copies, now.model.model) == (3, "scripted/model")
+    assert now.identity() == run.plan().request.settings.identity()
+
+
 # batches
 
 

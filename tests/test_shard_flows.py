@@ -144,7 +144,15 @@ def test_rounds_of_merging_are_numbered_through(traces: Path, tasks: Ended) -> N
     result = learned(traces, **REDUCES["three levels"])
     merges = result.model_calls["merge"]
     assert merges > 2
-    assert tasks.of("merge") == [f"merge-m{number:02d}" for number in range(1, merges + 1)]
+    *first, last = tasks.of("merge")
+    assert first == [f"merge-m{number:02d}" for number in range(1, merges)]
+    assert last == f"merge-r2-m{merges:02d}"
+
+
+def test_merge_calls_have_the_same_names_in_a_flow_and_without_it(traces: Path, tasks: Ended) -> None:
+    learned(traces, **REDUCES["three levels"])
+    state = inline(RunSettings(batch_size=TRACES, **REDUCES["three levels"]))
+    assert tasks.of("merge") == [receipt.item for receipt in state.receipts if receipt.stage == "merge"]
 
 
 # over HTTP, with faults

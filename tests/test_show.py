@@ -8,7 +8,8 @@ import pytest
 
 from combee_core.cli.show import bullet_lines, run_lines
 from combee_core.playbook import Bullet
-from combee_core.records import Accounting, Amounts, RunResult, TraceFate
+from combee_core.records import Accounting, Amounts, RunResult, Sizing, TraceFate
+from combee_core.types import Survival
 
 
 def lines(**changes: Any) -> list[str]:
@@ -42,6 +43,33 @@ def test_what_is_special_is_said_first() -> None:
     assert lines(simulated=True)[0].startswith("(simulated")
     assert lines(version=0)[0] == "p: no version yet"
     assert not any("version" in line for line in lines(version=None, digest=None))
+
+
+@pytest.mark.parametrize(
+    ("sizing", "told"),
+    [
+        (Sizing(total=240, batch_size=40, reason="as given"), "batch size: 40: as given"),
+        (
+            Sizing(total=240, profile=(5, 10), batch_size=31, reason="plateau of 31.2"),
+            "batch size: 31 (after 5, 10 to measure): plateau of 31.2",
+        ),
+    ],
+)
+def test_the_batch_size_is_told_with_its_reason(sizing: Sizing, told: str) -> None:
+    assert told in lines(sizing=sizing)
+
+
+@pytest.mark.parametrize("sizing", [None, Sizing(total=240, profile=(5, 10), reason="measuring")])
+def test_a_batch_size_that_is_not_known_is_not_told(sizing: Sizing | None) -> None:
+    assert not any("batch size" in line for line in lines(sizing=sizing))
+
+
+def test_groups_read_in_parts_and_what_became_of_the_insights_are_a_line_each() -> None:
+    levels = (Survival(level="curate", before=40, after=31), Survival(level="merge", before=40, after=29))
+    said = lines(groups=(4, 6), calls=12, survival=levels)
+    assert "10 groups were read in 12 calls: some were too large, cut or refused" in said
+    assert "insights: 40 distinct, 31 left the curators, 29 the merge (estimated)" in said
+    assert not any("groups" in line or "insights" in line for line in lines(groups=(4, 6), calls=10))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from markdown_it import MarkdownIt
 from run_records import KEY, learned, states
 
 from combee_core.diff import diff
-from combee_core.records import Accounting, Amounts, RunResult, State, TraceFate
+from combee_core.records import Accounting, Amounts, RunResult, TraceFate
 from combee_core.summary import accounting, cell, spent, table, unlearned, what_changed
+from combee_core.tally import MOST_SHOWN, Tally, tally
 from combee_core.types import Conflict, Operation, OperationFate, OperationKind, SetAside, Survival, Update
 
 HOSTILE = [
@@ -120,9 +121,13 @@ def test_plain_words_stay_readable() -> None:
 # the summary
 
 
-def changed(*updates: Update) -> tuple[Any, list[State]]:
+def changed(*updates: Update) -> tuple[Any, Tally]:
     recorded = states(*updates)
-    return diff(EMPTY, ACE.load(recorded[-1].state)), recorded
+    return diff(EMPTY, ACE.load(recorded[-1].state)), tally(recorded)
+
+
+NOTHING = Tally()
+UNCHANGED = diff(EMPTY, EMPTY)
 
 
 def test_every_new_bullet_is_listed_with_its_traces() -> None:
@@ -139,53 +144,41 @@ def test_rewritten_counted_and_removed_bullets_are_listed() -> None:
     after = ACE.apply(
         start, Update(operations=(change(one, "one, better", "t4"), removal), votes=(vote(two.id, "t5"),)), 2
     ).state
-    text = what_changed(result(), diff(start, after), [])
+    text = what_changed(result(), diff(start, after), NOTHING)
     assert items(text) == [f"{one.id} one, better", "before: one", "from t1, t4", f"{three.id} three"]
     assert [two.id, "0 → 1", "0 → 0", "1 → 1"] in rendered(text)
 
 
-def test_copies_that_met_in_one_group_are_told_on_average_and_only_where_some_did() -> None:
-    batches = [State(number=n, state={}, copies_met=share) for n, share in enumerate((0.1, 0.2), start=1)]
-    assert "15% of a batch's reflections lay twice in one group." in what_changed(result(), diff(EMPTY, EMPTY), batches)
-    assert "lay twice" not in what_changed(result(), diff(EMPTY, EMPTY), [State(number=1, state={})])
+def test_copies_that_met_in_one_group_are_told_and_only_where_some_did() -> None:
+    told = what_changed(result(), UNCHANGED, Tally(copies_met=0.15))
+    assert "15% of a batch's reflections lay twice in one group." in told
+    assert "lay twice" not in what_changed(result(), UNCHANGED, NOTHING)
 
 
 def test_groups_that_were_read_in_parts_are_told_and_others_are_not() -> None:
-    batches = [State(number=1, state={}, groups=6, calls=8), State(number=2, state={}, groups=4, calls=4)]
-    told = "The curators made 12 calls for 10 groups: what was too large, cut or refused was read in parts."
-    assert told in what_changed(result(), diff(EMPTY, EMPTY), batches)
-    assert "calls for" not in what_changed(result(), diff(EMPTY, EMPTY), batches[1:])
+    told = "10 groups were read in 12 calls: some were too large, cut or refused."
+    assert told in what_changed(result(groups=(6, 4), calls=12), UNCHANGED, NOTHING)
+    assert "were read in" not in what_changed(result(groups=(6, 4), calls=10), UNCHANGED, NOTHING)
 
 
 def figures(estimated: bool, **left: int) -> tuple[Survival, ...]:
-    return tuple(
-        Survival(level=name.replace("_", " "), before=40, after=count, estimated=estimated)
-        for name, count in left.items()
-    )
+    return tuple(Survival(level=name, before=40, after=count, estimated=estimated) for name, count in left.items())
 
 
 @pytest.mark.parametrize(
-    ("batches", "told"),
+    ("levels", "told"),
     [
-        ([figures(True, curate=31, merge=29)], "40 distinct; 31 left the curators, 29 the merge (estimated)."),
-        ([figures(False, curate=31, merge=29)], "40 distinct; 31 left the curators, 29 the merge."),
-        (
-            [figures(False, curate=31, round_1=30, merge=29), (), figures(True, curate=9, merge=9)],
-            "80 distinct; 40 left the curators, 38 the merge (estimated).",
-        ),
-        (
-            [figures(False, curate=31, round_1=30, merge=29)],
-            "40 distinct; 31 left the curators, 30 round 1, 29 the merge.",
-        ),
+        (figures(True, curate=31, merge=29), "40 distinct, 31 left the curators, 29 the merge (estimated)."),
+        (figures(False, curate=31, merge=29), "40 distinct, 31 left the curators, 29 the merge."),
+        (figures(False, curate=31), "40 distinct, 31 left the curators."),
     ],
 )
-def test_what_became_of_the_insights_is_told_level_by_level(batches: list[tuple[Survival, ...]], told: str) -> None:
-    recorded = [State(number=n, state={}, survival=its) for n, its in enumerate(batches, start=1)]
-    assert f"Insights: {told}" in what_changed(result(), diff(EMPTY, EMPTY), recorded)
+def test_what_became_of_the_insights_is_told_as_the_result_has_it(levels: tuple[Survival, ...], told: str) -> None:
+    assert f"Insights: {told}" in what_changed(result(survival=levels), UNCHANGED, NOTHING)
 
 
 def test_without_figures_nothing_is_said_about_insights() -> None:
-    assert "Insights" not in what_changed(result(), diff(EMPTY, EMPTY), [State(number=1, state={})])
+    assert "Insights" not in what_changed(result(), UNCHANGED, NOTHING)
 
 
 @pytest.mark.parametrize("text", ["The fee is 5.", *HOSTILE])
@@ -201,18 +194,18 @@ def test_contradictions_are_listed_with_both_texts_and_their_traces(text: str) -
 
 
 def test_a_run_that_changed_nothing_says_so() -> None:
-    text = what_changed(result(note="single group: fewer than 4 reflections"), diff(EMPTY, EMPTY), [])
+    text = what_changed(result(note="single group: fewer than 4 reflections"), UNCHANGED, NOTHING)
     assert "Nothing changed in the playbook." in text
     assert "single group: fewer than 4 reflections" in text
 
 
 def test_before_the_first_version_there_is_none() -> None:
-    assert "# p: no version yet" in what_changed(result(version=0), diff(EMPTY, EMPTY), [])
+    assert "# p: no version yet" in what_changed(result(version=0), UNCHANGED, NOTHING)
 
 
 @pytest.mark.parametrize("simulated", [True, False])
 def test_a_simulated_run_says_so(simulated: bool) -> None:
-    assert ("Simulated" in what_changed(result(simulated=simulated), diff(EMPTY, EMPTY), [])) == simulated
+    assert ("Simulated" in what_changed(result(simulated=simulated), UNCHANGED, NOTHING)) == simulated
 
 
 def test_the_merge_is_accounted_for_operation_by_operation() -> None:
@@ -229,8 +222,24 @@ def test_the_merge_is_accounted_for_operation_by_operation() -> None:
 
 def test_what_was_set_aside_is_listed_with_the_reason() -> None:
     asides = (SetAside(what="UPDATE calc-1", reason="no such bullet", where="curate-g01"),)
-    text = what_changed(result(set_aside=asides), diff(EMPTY, EMPTY), [])
+    text = what_changed(result(set_aside=asides), UNCHANGED, NOTHING)
     assert items(text) == ["“UPDATE calc-1”", "because no such bullet (curate-g01)"]
+
+
+def test_what_is_counted_and_not_named_is_told_as_a_number() -> None:
+    asides = tuple(SetAside(what=f"operation {n}", reason="gone") for n in range(MOST_SHOWN + 3))
+    text = what_changed(result(set_aside=asides, more_set_aside=4_000), UNCHANGED, NOTHING)
+    assert f"## Set aside ({4_000 + len(asides):,})" in text
+    assert "… and 4,003 more." in text
+    conflicts = (Conflict(texts=("a", "b"), reason="they differ"),) * MOST_SHOWN
+    dropped = (OperationFate(text="x", origin="curate-g01", fate="dropped"),) * MOST_SHOWN
+    made = Tally(conflicts=conflicts, more_conflicts=40, merged={"dropped": 90, "kept": 10}, dropped=dropped)
+    text = what_changed(result(), UNCHANGED, made)
+    assert "## Contradictions (100)" in text
+    assert "… and 40 more." in text
+    assert "100 operations entered: 10 kept, 0 merged, 90 dropped (10% survived)" in text
+    assert "## Dropped by the merge (90)" in text
+    assert "… and 30 more." in text
 
 
 @pytest.mark.parametrize("text", HOSTILE)

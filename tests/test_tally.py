@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from run_records import learned, receipt
 
 from combee_core.records import State
-from combee_core.tally import MOST_SET_ASIDE, tally
-from combee_core.types import SetAside, Survival
+from combee_core.states import States
+from combee_core.tally import MOST_SET_ASIDE, MOST_SHOWN, tally
+from combee_core.types import Conflict, OperationFate, SetAside, Survival, Update
 
 
 def state(number: int = 1, **given: Any) -> State:
@@ -38,6 +39,50 @@ def test_fates_groups_calls_and_models_of_all_batches_are_there() -> None:
     assert [fate.trace_id for fate in made.fates] == ["t01", "t02", "t03"]
     assert (made.batches, made.groups, made.single, made.calls) == (2, (2, 1), (2,), 4)
     assert made.models == {"m", "n"}
+
+
+def test_copies_that_met_are_told_on_average() -> None:
+    assert tally([state(1, copies_met=0.1), state(2, copies_met=0.2)]).copies_met == pytest.approx(0.15)
+    assert tally([]).copies_met == 0
+
+
+def of_batch(number: int, conflicts: int = 0, dropped: int = 0, kept: int = 0) -> State:
+    fates = [("dropped", n) for n in range(dropped)] + [("kept", n) for n in range(kept)]
+    update = Update(
+        conflicts=tuple(Conflict(texts=(f"{number}-{n}", "b")) for n in range(conflicts)),
+        fates=tuple(OperationFate(text=f"{number}-{n}", origin="g", fate=fate) for fate, n in fates),
+    )
+    return state(number, update=update)
+
+
+def test_the_first_contradictions_and_dropped_operations_are_named_and_all_are_counted() -> None:
+    made = tally([of_batch(n, conflicts=40, dropped=50, kept=100) for n in (1, 2, 3)])
+    assert [conflict.texts[0] for conflict in made.conflicts] == [f"1-{n}" for n in range(40)] + [
+        f"2-{n}" for n in range(MOST_SHOWN - 40)
+    ]
+    assert (made.more_conflicts, made.merged) == (120 - MOST_SHOWN, {"dropped": 150, "kept": 300})
+    assert [fate.text for fate in made.dropped][-1] == f"2-{MOST_SHOWN - 51}"
+    assert {fate.fate for fate in made.dropped} == {"dropped"}
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 2 * MOST_SHOWN)] * 3), max_size=4))
+def test_what_is_held_does_not_grow_with_what_there_was(batches: list[tuple[int, int, int]]) -> None:
+    made = tally([of_batch(n, *of) for n, of in enumerate(batches, start=1)])
+    conflicts, dropped, kept = (sum(of[at] for of in batches) for at in range(3))
+    assert (len(made.conflicts), made.more_conflicts) == (min(conflicts, MOST_SHOWN), max(0, conflicts - MOST_SHOWN))
+    assert len(made.dropped) == min(dropped, MOST_SHOWN)
+    assert (made.merged.get("dropped", 0), made.merged.get("kept", 0)) == (dropped, kept)
+
+
+def test_every_state_is_read_once() -> None:
+    read: list[int] = []
+
+    def load(number: int) -> State:
+        read.append(number)
+        return of_batch(number, 1, 1, 1)
+
+    tally(States(load, 5))
+    assert read == [1, 2, 3, 4, 5]
 
 
 # what was set aside

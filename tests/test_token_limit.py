@@ -25,9 +25,22 @@ def state(number: int, n: int, *, base: int = BASE, each: int = EACH, copies: in
     return State(number=number, state={}, fates=learned(*range(n)), receipts=calls, groups=groups)
 
 
+PAPER = RunSettings(grouping="paper")
+
+
 def test_the_limit_is_where_two_copies_of_root_n_entries_fill_the_call() -> None:
-    limit = token_limit([state(1, 16), state(2, 64)], RunSettings(), BASE + EACH * 40)
-    assert limit == pytest.approx(400, abs=2)
+    measured = [state(1, 16), state(2, 64)]
+    assert token_limit(measured, PAPER, BASE + EACH * 40) == pytest.approx(400, abs=2)
+    assert token_limit(measured, RunSettings(), BASE + EACH * 12) == pytest.approx(36, abs=2)
+
+
+def test_beyond_a_hundred_auto_makes_bounded_groups_which_do_not_grow() -> None:
+    assert token_limit([state(1, 16), state(2, 64)], RunSettings(), BASE + EACH * 40) is None
+
+
+def test_a_single_group_was_dealt_no_copies() -> None:
+    three, many = state(1, 3, copies=1), state(2, 64)
+    assert token_limit([three, many], PAPER, BASE + EACH * 40) == pytest.approx(400, abs=2)
 
 
 def test_nothing_binds_where_no_limit_is_known_or_groups_are_bounded_anyway() -> None:

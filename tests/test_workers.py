@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 import yaml
@@ -21,6 +23,7 @@ from simserver import ROOT, SimulatedServer, simulated_server
 
 from combee_core.adapters.stores import open_store
 from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
+from combee_core.runs import Run
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 from combee_core.versions import Version, Versions
@@ -30,6 +33,8 @@ POOL = "several-workers"
 DAY = date(2026, 3, 2)
 PLAYBOOKS = ("sales", "support")
 TRACES = 12
+FOR_EVER = 900.0
+"""Seconds after which nothing will come any more; nothing here depends on how long it takes."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Prefect:
                 yield log
             finally:
                 process.terminate()
-                process.wait(timeout=60)
+                process.wait(timeout=FOR_EVER)
 
     @staticmethod
     def _command(args: Sequence[str]) -> list[str]:
@@ -114,20 +119,61 @@ def deployments(requests: Sequence[RunRequest]) -> dict[str, Any]:
     return dict(given)
 
 
-def run_all(names: Sequence[str]) -> list[FlowRun]:
-    """Runs of these deployments, when they have ended."""
+@contextmanager
+def nobody_done(server: SimulatedServer) -> Iterator[None]:
+    """Every call is told to come back later, so that no run ends before both have begun."""
+    server.set_faults("kind=429,retry_after=0.5")
+    yield
+    server.set_faults()
+
+
+def begun(log: Path) -> int:
+    """Flow runs that a worker has begun."""
+    return log.read_text().count("Beginning flow run 'nightly-")
+
+
+def ordered(names: Sequence[str]) -> list[UUID]:
+    """Flow runs of these deployments, due now."""
     with get_client(sync_client=True) as client:
-        made = [
-            client.create_flow_run_from_deployment(client.read_deployment_by_name(f"nightly/{name}").id)
-            for name in names
-        ]
-        deadline = time.monotonic() + 240
+        deployed = [client.read_deployment_by_name(f"nightly/{name}") for name in names]
+        return [client.create_flow_run_from_deployment(one.id).id for one in deployed]
+
+
+def until_all(holds: Callable[[FlowRun], bool], ids: Sequence[UUID]) -> list[FlowRun]:
+    """These flow runs, as soon as it holds for each of them."""
+    deadline = time.monotonic() + FOR_EVER
+    with get_client(sync_client=True) as client:
         while True:
-            runs = [client.read_flow_run(run.id) for run in made]
-            if all(run.state and run.state.is_final() for run in runs):
+            runs = [client.read_flow_run(one) for one in ids]
+            if all(map(holds, runs)):
                 return runs
             assert time.monotonic() < deadline, [run.state for run in runs]
             time.sleep(0.5)
+
+
+def is_running(run: FlowRun) -> bool:
+    assert not has_ended(run), run.state
+    return run.state is not None and run.state.is_running()
+
+
+def has_ended(run: FlowRun) -> bool:
+    return run.state is not None and run.state.is_final()
+
+
+def answered(server: SimulatedServer) -> Counter[str]:
+    """How often each prompt was answered, by hash."""
+    return Counter(
+        line["prompt_sha"]
+        for line in server.log()
+        if line["event"] == "end" and line["status"] == 200 and line["stage"]
+    )
+
+
+def accounted(store: str) -> Counter[str]:
+    """Accepted answers by stage, as the runs of a store have recorded them."""
+    runs = [Run(open_store(store), key.split("/")[1]) for key in open_store(store).list("runs/") if "plan" in key]
+    receipts = [receipt for run in runs for state in run.states() for receipt in state.receipts]
+    return Counter(receipt.stage for receipt in receipts if receipt.accepted)
 
 
 def latest(store: str, playbook: str) -> Version:
@@ -136,12 +182,15 @@ def latest(store: str, playbook: str) -> Version:
     return found
 
 
-def test_two_workers_learn_two_playbooks_in_one_store_and_ask_nothing_twice(
+def test_two_workers_learn_two_playbooks_in_one_store_and_every_answer_is_paid_for_once(
     prefect: Prefect, server: SimulatedServer, tmp_path: Path
 ) -> None:
     store = f"file://{tmp_path}/store"
-    model = ModelSettings(model="openai/simulated/overload", api_base=server.url)
+    model = ModelSettings(
+        model="openai/simulated/overload", api_base=server.url, max_waits=10_000, wait_budget=FOR_EVER, hedge=0
+    )
     requests = [request_for(playbook, store, tmp_path, model) for playbook in PLAYBOOKS]
+    names = [f"nightly-{playbook}" for playbook in PLAYBOOKS]
     file = tmp_path / "prefect.yaml"
     file.write_text(yaml.safe_dump(deployments(requests)))
 
@@ -149,14 +198,20 @@ def test_two_workers_learn_two_playbooks_in_one_store_and_ask_nothing_twice(
     prefect("deploy", "--prefect-file", str(file), "--all")
     with ExitStack() as workers:
         logs = [workers.enter_context(prefect.worker(f"worker-{number}")) for number in (1, 2)]
-        runs = run_all([f"nightly-{playbook}" for playbook in PLAYBOOKS])
+        with nobody_done(server):
+            runs = ordered(names)
+            until_all(is_running, runs)
+        ended = until_all(has_ended, runs)
+        assert [run.state_name for run in ended] == ["Completed"] * 2, [log.read_text()[-2000:] for log in logs]
+        shares, once = [begun(log) for log in logs], answered(server)
+        again = until_all(has_ended, ordered(names))
 
-    assert [run.state_name for run in runs] == ["Completed"] * 2, [log.read_text()[-2000:] for log in logs]
-    begun = [log.read_text().count("Beginning flow run 'nightly-") for log in logs]
-    assert begun == [1, 1], "each worker had one"
-    asked = server.asked()
-    assert set(asked.values()) == {1}
-    assert server.stats()["stages"]["reflect"]["calls"] == TRACES * len(PLAYBOOKS)
+    assert [run.state_name for run in again] == ["Completed"] * 2, [log.read_text()[-2000:] for log in logs]
+    assert shares == [1, 1], "each worker had one of the first two"
+    assert answered(server) == once, "the second order of the same nights asked for nothing, whoever had them before"
+    assert set(once.values()) == {1}
+    assert accounted(store)["reflect"] == TRACES * len(PLAYBOOKS)
+    assert sum(accounted(store).values()) == sum(once.values()), "every answer is in a run's records, and used there"
     for request in requests:
         settings = request.settings.model_copy(update={"model": ModelSettings()})
         alone = request.model_copy(update={"store": f"file://{tmp_path}/alone", "settings": settings})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from simserver import ROOT, simulated_server
 
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, build_model, calls, client_for, open_workshop, stop_calls
@@ -131,6 +134,68 @@ def test_a_worker_writes_down_what_its_task_asked_before_the_task_ends(tmp_path:
     elsewhere = Ledger(open_store(place.store))
     elsewhere.begin(place.run, "flow-1")
     assert elsewhere.calls(place.run)["reflect"] == 3
+
+
+DASK = RunSettings(dask="tcp://127.0.0.1:8786")
+
+
+def in_another_process(place: Place, code: str) -> None:
+    """Run code there that finds `place` as its argument and the workshop's functions under their names."""
+    imports = "import sys\nfrom combee_core.adapters.workshop import *\n"
+    opened = "place = Place.model_validate_json(sys.argv[1])\nshop = open_workshop(place)\nshop.client\n"
+    subprocess.run([sys.executable, "-c", imports + opened + code, place.model_dump_json()], check=True, cwd=ROOT)
+
+
+def test_a_stop_in_one_process_reaches_the_others_of_its_invocation_before_their_next_shard(tmp_path: Path) -> None:
+    place = planned(tmp_path, DASK)
+    shop = begun(place, "flow-1")
+    work(shop)
+    in_another_process(place.model_copy(update={"invocation": "flow-1"}), "stop_calls('interrupted')")
+    with pytest.raises(RunStopped, match="interrupted"):
+        work(shop)
+    question = shop.learner.reflect(shop.state_before(1), day(World(0), 5, 0)[4])
+    with pytest.raises(RunStopped, match="interrupted"):
+        calls(shop.client.ask(question, shop.run.key))
+    assert work(begun(place, "flow-2")), "the next invocation is another one"
+
+
+def test_a_run_in_threads_leaves_no_mark_and_reads_none(place: Place) -> None:
+    begun(place, "flow-1").client.begin(place.run, "flow-1")
+    stop_calls("interrupted")
+    assert not [key for key in open_store(place.store).list(f"runs/{place.run}/") if "/stop-" in key]
+
+
+def test_a_store_that_is_away_does_not_keep_a_process_from_stopping(tmp_path: Path) -> None:
+    place = planned(tmp_path, DASK)
+    shop = begun(place, "flow-1")
+    work(shop)
+    folder = tmp_path / "store"
+    folder.rename(tmp_path / "moved")
+    folder.write_text("no folder")
+    stop_calls("interrupted")
+    folder.unlink()
+    (tmp_path / "moved").rename(folder)
+    question = shop.learner.reflect(shop.state_before(1), day(World(0), 5, 0)[4])
+    with pytest.raises(RunStopped, match="interrupted"):
+        calls(shop.client.ask(question, shop.run.key))
+
+
+def test_a_worker_ends_and_books_what_lost_its_race_before_its_task_ends(tmp_path: Path) -> None:
+    """Its process may live for days, and the flow's counts when the last task has ended."""
+    with simulated_server(tmp_path) as server:
+        model = ModelSettings(model="openai/simulated/overload", api_base=server.url, hedge=1)
+        place = planned(tmp_path, DASK.model_copy(update={"model": model}))
+        shop = begun(place, "flow-1")
+        state = shop.state_before(1)
+        runs = [*day(World(0), 12, 0)]
+        shop.work(runs[:-1], lambda run: reflect(run, state, **shop.tools))
+        server.set_faults("stage=reflect,kind=timeout,count=1")
+        shop.work(runs[-1:], lambda run: reflect(run, state, **shop.tools))
+    elsewhere = Ledger(open_store(place.store))
+    elsewhere.begin(place.run, "flow-1")
+    assert elsewhere.calls(place.run)["reflect"] == 13
+    assert elsewhere.spend(place.run).calls == 13
+    assert elsewhere.spend(place.run).cost_at_least
 
 
 @pytest.mark.parametrize("model", ["simulated/overload", "openai/simulated/overload"])

@@ -36,6 +36,8 @@ def _import() -> Any:
     litellm.suppress_debug_info = True  # else an unknown model is reported on stdout
     litellm.disable_hf_tokenizer_download = True  # else counting tokens of a Llama asks a hub
     litellm.telemetry = False
+    # Else a wish for no retries is taken for two where texts are embedded.
+    litellm.DEFAULT_MAX_RETRIES = 0  # type: ignore[attr-defined]
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.WARNING)
     return litellm

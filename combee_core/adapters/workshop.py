@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from combee_core.adapters.stores import open_store
 from combee_core.base import Noun, content_hash, is_simulated
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings
-from combee_core.errors import CombeeError, StoreError
+from combee_core.errors import CombeeError, RunStopped, StoreError
 from combee_core.learners import load_learner
 from combee_core.loop import BackgroundLoop
 from combee_core.ports import LanguageModel, Learner, Scorer, Store
@@ -32,8 +33,15 @@ from combee_core.versions import Versions
 T = TypeVar("T")
 R = TypeVar("R")
 
+PATIENCE = 10.0
+"""Seconds that each step of an orderly end may take."""
+
 _lock = threading.Lock()
 _clients: list[Client] = []
+_spread: dict[tuple[str, str], Workshop] = {}
+"""Of each run whose tasks run in other processes too: the workshop of its latest invocation in this one."""
+
+_log = logging.getLogger(__name__)
 
 
 class Place(Noun):
@@ -95,10 +103,16 @@ def client_for(store: str, settings: RunSettings) -> Client:
 
 
 def stop_calls(reason: str) -> None:
-    """Refuse every new call of this process; calls in flight finish and are saved."""
+    """Refuse every new call of this process; calls in flight finish and are saved.
+
+    Other processes that work on the same runs see a mark in the store before their next shard.
+    """
     with _lock:
-        for client in _clients:
-            client.stop(reason)
+        clients, spread = list(_clients), list(_spread.values())
+    for client in clients:
+        client.stop(reason)
+    for shop in spread:
+        shop.leave_stop(reason)
 
 
 def calls(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -106,6 +120,33 @@ def calls(coroutine: Coroutine[Any, Any, T]) -> T:
     with _lock:
         loop = _loop()
     return loop.run(coroutine)
+
+
+def close(seconds: float = PATIENCE) -> None:
+    """End this process's calls in order: what is paid is written, connections are closed, the loop is stopped.
+
+    Nothing is waited for longer than `seconds`. Whoever asks afterwards is given a new client on a new loop.
+    """
+    with _lock:
+        clients, loop = list(_clients), _loop() if _loop.cache_info().currsize else None
+        _clients.clear()
+        _spread.clear()
+        for cache in (_loop, _client, _open):
+            cache.cache_clear()
+    if loop is None:
+        return
+    try:
+        loop.run(_close(clients), seconds)
+    except (CombeeError, TimeoutError) as error:
+        _log.warning("the model's connections could not be closed in order: %s", error or "they do not answer")
+    finally:
+        loop.close(seconds)
+
+
+async def _close(clients: Sequence[Client]) -> None:
+    for ended in await asyncio.gather(*(client.aclose() for client in clients), return_exceptions=True):
+        if isinstance(ended, Exception):
+            _log.warning("a model's connections could not be closed in order: %s", ended)
 
 
 @dataclass(frozen=True)
@@ -133,22 +174,48 @@ class Workshop:
         client = client_for(self.store.uri, self.settings)
         if self.invocation:
             client.begin(self.run.key, self.invocation)
+            if self.settings.dask:
+                with _lock:
+                    _spread[self.store.uri, self.run.key] = self
         return client
 
     @cached_property
-    def _door(self) -> asyncio.Semaphore:
+    def _at_once(self) -> asyncio.Semaphore:
         """Lets in twice as many items as calls can be in flight: prompts that only wait would fill the memory."""
-        model = self.settings.model
-        return asyncio.Semaphore(2 * max(model.concurrency, model.max_concurrency))
+        return asyncio.Semaphore(2 * self.settings.model.max_concurrency)
 
     def work(self, items: Sequence[T], ask: Callable[[T], Awaitable[R]]) -> list[R | CombeeError]:
-        """Ask about all items of a shard on the process's loop: a result or an error for each, as `attempt` has it."""
+        """Ask about all items of a shard on the process's loop: a result or an error for each, as `attempt` has it.
+
+        Raises `RunStopped` where the invocation was stopped, in this process or another.
+        """
+        if not self.settings.dask:
+            return calls(attempt(items, ask, self._at_once))
+        self._heed_stop()
         try:
-            return calls(attempt(items, ask, self._door))
+            return calls(attempt(items, ask, self._at_once))
         finally:
-            if self.settings.dask:
-                # The flow's process counts what this one has written down by the end of the task.
-                self.client.ledger.flush(self.run.key)
+            # The flow's process counts what this one has written down by the end of the task.
+            calls(self.client.settle())
+            self.client.ledger.flush(self.run.key)
+
+    def leave_stop(self, reason: str) -> None:
+        """Leave a mark in the store for the other processes of this invocation; without the store they go on."""
+        try:
+            self.store.create(self._stop, reason.encode())
+        except StoreError as error:
+            _log.warning("workers are not told to stop: %s", error)
+
+    def _heed_stop(self) -> None:
+        mark = self.store.read(self._stop) if self.invocation else None
+        if mark is not None:
+            # Its other shards are under way: they must not begin new calls either.
+            self.client.stop(mark.data.decode())
+            raise RunStopped(mark.data.decode())
+
+    @property
+    def _stop(self) -> str:
+        return self.run.path(f"stop-{self.invocation}")
 
     @property
     def tell(self) -> Tell | None:

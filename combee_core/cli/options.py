@@ -84,6 +84,8 @@ def _add_reduce(group: argparse._ArgumentGroup) -> None:
     _add(group, RunSettings, "copies", number_or_auto)
     for name in ("max_group", "levels"):
         _add(group, RunSettings, name, int)
+    _add(group, RunSettings, "alike", float)
+    group.add_argument("--embedding", metavar="NAME", help=_help(RunSettings, "embedding"))
     for name, values in (("shuffle", ShuffleMode), ("grouping", Grouping), ("merge", MergeForm)):
         group.add_argument(f"--{name}", choices=get_args(values), help=_help(RunSettings, name))
 
@@ -140,10 +142,10 @@ def model_of(args: argparse.Namespace) -> ModelSettings:
         return ModelSettings(**_given(args, ModelSettings))
 
 
-def sizes_of(args: argparse.Namespace) -> SizeSettings:
-    """How the batch size is chosen. Raises `UsageError` for a value that is out of range."""
+def sizes_of(args: argparse.Namespace, base: SizeSettings | None = None) -> SizeSettings:
+    """How the batch size is chosen, where nothing is said as in `base`. Raises `UsageError` as `request_of` does."""
     with _said_plainly():
-        return SizeSettings(**_given(args, SizeSettings))
+        return SizeSettings(**{**(base.model_dump() if base else {}), **_given(args, SizeSettings)})
 
 
 def _given(args: argparse.Namespace, settings: type[BaseModel]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from combee_core.cli import options
-from combee_core.config import SizeSettings
 from combee_core.errors import UsageError
+
+_LAST = "note"
 
 
 def add(commands: Any) -> None:
@@ -32,25 +33,29 @@ def run(args: argparse.Namespace) -> int:
     from combee_core.batch_size import decide
     from combee_core.measured import all_known
 
-    store, settings = open_store(args.store), options.sizes_of(args)
-    known = list(all_known(store))
+    store = open_store(args.store)
+    known = all_known(store)
     if not known:
         raise UsageError(
             f"{store.uri} holds no measured delays; `combee nightly` and `combee learn` measure them "
             "with --batch-size auto"
         )
-    decisions = [decide(one.observations, settings, args.total or one.total) for one in known]
+    decisions = [
+        decide(one.observations, options.sizes_of(args, one.settings), args.total or one.total, one.token_limit)
+        for one in known
+    ]
     _pictures(args, decisions)
     if args.json:
         pairs = zip(known, decisions, strict=True)
-        print(json.dumps([{**m.model_dump(mode="json"), "decision": d.model_dump(mode="json")} for m, d in pairs]))
+        curves = [{**m.model_dump(mode="json"), "decision": d.model_dump(mode="json")} for m, d in pairs]
+        print(json.dumps({"curves": curves}, ensure_ascii=False))
     else:
         for one, decision in zip(known, decisions, strict=True):
-            print("\n".join(_lines(one, decision, settings)))
+            print("\n".join(_lines(one, decision)))
     return 0
 
 
-def _lines(one: Any, decision: Any, settings: SizeSettings) -> Iterator[str]:
+def _lines(one: Any, decision: Any) -> Iterator[str]:
     from combee_core.charts import fit_chart, fit_table
 
     yield f"{one.subject.model} · {one.subject.learner} · {' '.join(one.subject.source)}"
@@ -63,17 +68,18 @@ def _lines(one: Any, decision: Any, settings: SizeSettings) -> Iterator[str]:
     yield ""
     yield f"batch size {decision.batch_size}: {decision.reason}"
     for drift in one.drifts:
-        yield f"run {drift.run}: {drift.deviation:+.0%} against the curve (stale beyond ±{settings.drift:.0%})"
+        yield f"run {drift.run}: {drift.deviation:+.0%} against the curve (stale beyond ±{one.settings.drift:.0%})"
     yield ""
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     if not rows:
         return
-    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
-    yield "  ".join(name.rjust(width) for name, width in widths.items())
-    for row in rows:
-        yield "  ".join(str(row[name]).rjust(width) for name, width in widths.items())
+    head = {name: name for name in rows[0]}
+    widths = {name: max(len(str(row[name])) for row in (head, *rows)) for name in head}
+    for row in (head, *rows):
+        cells = (str(row[name]).rjust(width) for name, width in widths.items() if name != _LAST)
+        yield "  ".join((*cells, str(row[_LAST]))).rstrip()
 
 
 def _pictures(args: argparse.Namespace, decisions: Sequence[Any]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from combee_core.playbook import Bullet
 from combee_core.playbook_text import render_bullet
-from combee_core.records import RunResult
-from combee_core.summary import amount
+from combee_core.records import RunResult, Sizing
+from combee_core.summary import amount, insights, parts_read
 
 
 def run_lines(result: RunResult) -> Iterator[str]:
@@ -21,6 +21,7 @@ def run_lines(result: RunResult) -> Iterator[str]:
         yield result.note
     counts = result.accounting.model_dump()
     yield "traces: " + ", ".join(f"{number} {fate}" for fate, number in counts.items() if number or fate == "in")
+    yield from filter(None, (_size(result.sizing), parts_read(result), insights(result.survival)))
     yield "model calls: " + ", ".join(f"{number} {stage}" for stage, number in result.model_calls.items())
     tokens, cost = result.tokens, result.cost
     yield f"tokens: {amount(tokens.this_run, tokens)} now, {amount(tokens.total, tokens)} in all"
@@ -28,6 +29,13 @@ def run_lines(result: RunResult) -> Iterator[str]:
     for fate in result.fates:
         if not fate.is_settled:
             yield f"  {fate.fate}: {fate.trace_id}: {fate.reason}"
+
+
+def _size(sizing: Sizing | None) -> str:
+    if sizing is None or sizing.batch_size is None:
+        return ""
+    measured = f" (after {', '.join(map(str, sizing.profile))} to measure)" if sizing.profile else ""
+    return f"batch size: {sizing.batch_size}{measured}: {sizing.reason}"
 
 
 def bullet_lines(bullet: Bullet) -> Iterator[str]:

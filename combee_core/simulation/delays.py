@@ -8,6 +8,7 @@ from math import exp
 from types import MappingProxyType
 
 from combee_core.calls import Receipt
+from combee_core.pieces import round_of
 from combee_core.simulation.draws import Draws
 
 MEDIANS: Mapping[str, float] = MappingProxyType({"rollout": 0.0, "reflect": 24.0, "curate": 26.0, "merge": 26.0})
@@ -23,11 +24,12 @@ def delay(seed: int, stage: str, prompt_sha: str, attempt: int = 1) -> float:
 
 
 def minutes(iterations: Iterable[Iterable[Receipt]], seed: int = 0) -> float:
-    """Minutes of a run: over its iterations, slowest reflection + slowest curate call + slowest merge.
+    """Minutes of a run: over its iterations, slowest reflection + slowest curate call + slowest merge call of
+    each round.
 
-    The stages of an iteration follow each other, the items of a stage run side by side without a limit, and
-    the calls of one item (a second attempt, the halves of a split) follow each other, so its receipts are
-    added.
+    The stages of an iteration follow each other, and so do the rounds of a merge; the items of a stage run side by
+    side without a limit, and the calls of one item (a second attempt, the halves of a split) follow each other, so
+    its receipts are added.
     """
     return sum(_seconds(receipts, seed) for receipts in iterations) / 60
 
@@ -37,7 +39,8 @@ def _seconds(receipts: Iterable[Receipt], seed: int) -> float:
     for receipt in receipts:
         seconds = delay(seed, receipt.stage, receipt.prompt_sha, receipt.attempt)
         items[receipt.stage, receipt.item] += seconds
-    slowest: dict[str, float] = defaultdict(float)
-    for (stage, _), seconds in items.items():
-        slowest[stage] = max(slowest[stage], seconds)
+    slowest: dict[tuple[str, int], float] = defaultdict(float)
+    for (stage, item), seconds in items.items():
+        step = stage, round_of(item) if stage == "merge" else 1
+        slowest[step] = max(slowest[step], seconds)
     return sum(slowest.values())

@@ -4,7 +4,9 @@
 
 Each of ten shapes of delay is measured once a candidate with lognormal noise, for twenty seeds. Regret is by how much
 the true epoch time at the chosen size differs from that at the size which the same rule picks without noise, in either
-direction. Time over the fastest size is what the rule gives away by design: it stops where larger batches hardly pay.
+direction. The same is shown, without a bar, with a first measurement that was cold and took twice as long: in a real
+run the smallest candidate is measured on new connections. Time over the fastest size is what the rule gives away by
+design: it stops where larger batches hardly pay.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ SEEDS = range(20)
 NOISES = (0.1, 0.2, 0.3)
 NOISE = 0.2
 LIMIT = 0.10
+COLD = 2.0
+"""Times that a cold iteration takes as long as a warm one."""
 PEAKS: tuple[Peak, ...] = ("fit", "difference")
 TAUS = (0.008, 0.016, 0.032)
 CANDIDATES = ((5, 10, 20, 40, 80), (5, 20, 80), (8, 16, 32, 64, 128), (10, 20, 40), (2, 4, 8, 16, 32))
@@ -87,12 +91,13 @@ def fastest(shape: Shape) -> float:
     return min(epoch(shape, size) for size in range(1, SizeSettings().cap + 1))
 
 
-def choose(shape: Shape, settings: SizeSettings, noise: float, seed: int) -> Decision:
-    """What the controller decides from one noisy iteration a candidate."""
+def choose(shape: Shape, settings: SizeSettings, noise: float, seed: int, *, cold: bool = False) -> Decision:
+    """What the controller decides from one noisy iteration a candidate, the first of them cold or not."""
     rng = random.Random(f"{seed}")
-    seen = [
-        Observation(batch_size=size, delay=shape(size) * rng.lognormvariate(0, noise)) for size in settings.candidates
-    ]
+    delays = [shape(size) * rng.lognormvariate(0, noise) for size in settings.candidates]
+    seen = [Observation(batch_size=n, delay=delay) for n, delay in zip(settings.candidates, delays, strict=True)]
+    if cold:
+        seen[0] = Observation(batch_size=seen[0].batch_size, delay=COLD * delays[0], cold=True)
     return decide(seen, settings, TOTAL)
 
 
@@ -101,14 +106,15 @@ def regret(shape: Shape, chosen: int, ideal: int) -> float:
     return abs(epoch(shape, chosen) / epoch(shape, ideal) - 1)
 
 
-def row(name: str, settings: SizeSettings, noise: float) -> dict[str, object]:
+def row(name: str, settings: SizeSettings, noise: float, cold: bool) -> dict[str, object]:
     """One shape over all seeds."""
     shape = SHAPES[name]
     ideal = choose(shape, settings, 0.0, 0).batch_size
-    sizes = [choose(shape, settings, noise, seed).batch_size for seed in SEEDS]
+    sizes = [choose(shape, settings, noise, seed, cold=cold).batch_size for seed in SEEDS]
     return {
         "shape": name,
         "noise": f"{noise:.0%}",
+        "first": _first(cold),
         "ideal": ideal,
         "chosen": median(sizes),
         "least": min(sizes),
@@ -119,21 +125,30 @@ def row(name: str, settings: SizeSettings, noise: float) -> dict[str, object]:
     }
 
 
-def regrets(noise: float) -> pandas.DataFrame:
+def regrets(noise: float, *, cold: bool = False) -> pandas.DataFrame:
     """A row for each shape, and one of all shapes and seeds together, which is the bar."""
     import pandas
 
     settings = SizeSettings()
-    rows = [row(name, settings, noise) for name in SHAPES]
+    rows = [row(name, settings, noise, cold) for name in SHAPES]
     together = [
-        regret(shape, choose(shape, settings, noise, seed).batch_size, choose(shape, settings, 0.0, 0).batch_size)
+        regret(
+            shape,
+            choose(shape, settings, noise, seed, cold=cold).batch_size,
+            choose(shape, settings, 0.0, 0).batch_size,
+        )
         for shape in SHAPES.values()
         for seed in SEEDS
     ]
     middle = median(together)
-    bar = {"ratio": middle / LIMIT, "limit": LIMIT} if noise == NOISE else {}
-    rows.append({"shape": "all", "noise": f"{noise:.0%}", "regret": middle, "worst": max(together), **bar})
+    bar = {"ratio": middle / LIMIT, "limit": LIMIT} if noise == NOISE and not cold else {}
+    whole = {"shape": "all", "noise": f"{noise:.0%}", "first": _first(cold)}
+    rows.append({**whole, "regret": middle, "worst": max(together), **bar})
     return pandas.DataFrame(rows)
+
+
+def _first(cold: bool) -> str:
+    return "cold" if cold else "warm"
 
 
 def choices() -> pandas.DataFrame:
@@ -172,7 +187,7 @@ def draw(all_regrets: pandas.DataFrame, all_choices: pandas.DataFrame) -> Figure
 
 def _draw_regrets(axes: Axes, frame: pandas.DataFrame) -> None:
     for noise, offset, color in zip(NOISES, (-0.25, 0.0, 0.25), ("#a9c5d8", "#2a6f97", "#22313f"), strict=True):
-        of_noise = frame[(frame["noise"] == f"{noise:.0%}") & (frame["shape"] != "all")]
+        of_noise = frame[(frame["noise"] == f"{noise:.0%}") & (frame["shape"] != "all") & (frame["first"] == "warm")]
         places = [place + offset for place in range(len(of_noise))]
         axes.barh(places, 100 * of_noise["regret"], height=0.22, color=color, label=f"noise {noise:.0%}")
     axes.axvline(100 * LIMIT, color="#c8553d", linestyle="--", linewidth=1.2)
@@ -195,9 +210,11 @@ def main() -> None:
     """Print and keep both tables, and the picture."""
     import pandas
 
-    all_regrets = pandas.concat([regrets(noise) for noise in NOISES], ignore_index=True)
+    measured = [regrets(noise, cold=cold) for cold in (False, True) for noise in NOISES]
+    all_regrets = pandas.concat(measured, ignore_index=True)
     all_choices = choices()
-    common.save("controller", all_regrets, {"seeds": len(SEEDS), "total": TOTAL, "bar": f"at a noise of {NOISE:.0%}"})
+    bar = f"at a noise of {NOISE:.0%} with all candidates warm"
+    common.save("controller", all_regrets, {"seeds": len(SEEDS), "total": TOTAL, "bar": bar})
     common.save("controller-choices", all_choices, {"total": TOTAL})
     common.picture("controller", draw(all_regrets, all_choices))
 

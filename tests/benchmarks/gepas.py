@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -14,6 +15,7 @@ from combee_core.types import Reflection
 
 PART = "instructions"
 COPIES = 2
+THEIRS, RESTATED = "gepa", "restated with parts of gepa"
 
 Record = dict[str, str]
 Job = tuple[dict[str, str], dict[str, list[Record]], list[str]]
@@ -21,24 +23,31 @@ Job = tuple[dict[str, str], dict[str, list[Record]], list[str]]
 
 
 def whose() -> str:
-    """Whose code makes the calls. Raises `ImportError` without gepa."""
-    import gepa.lm  # noqa: F401
+    """Whose code makes the calls: THEIRS or RESTATED; empty without gepa."""
+    try:
+        import gepa.lm  # noqa: F401
+    except ImportError:
+        return ""
+    return THEIRS if _theirs() else RESTATED
 
-    return "gepa's ComBEEReflectionLM" if _theirs() else "ComBEEReflectionLM's calls, made with parts of gepa 0.1.4"
 
-
-def proposals(reflections: Sequence[Reflection], model: str, count: int) -> Callable[[str, int], tuple[float, None]]:
+def proposals(
+    reflections: Sequence[Reflection], model: str, count: int, in_flight: int
+) -> Callable[[str, int], tuple[float, None]]:
     """GEPA's reduce of these reflections, asked of the server at an address with a seed; when it was done.
 
-    One proposal takes its default path. Two or more are its best setting: all their maps are sent together, ten at a
-    time, then all their reduces.
+    One proposal takes its default path. Two or more are its best setting: all their maps are sent together, at most
+    `in_flight` at once, then all their reduces.
     """
     records = [{"Inputs": one.trace_id, "Feedback": one.key_insight} for one in reflections]
 
     def run(url: str, seed: int) -> tuple[float, None]:
         from gepa.lm import LM
 
-        combee = (_theirs() or Released)(LM(model, api_base=url, api_key="none"), rng=random.Random(seed))
+        lm: Any = LM(model, api_base=url, api_key="none")
+        # Whoever asks for a batch asks without this argument, whose default is ten.
+        lm.batch_complete = partial(lm.batch_complete, max_workers=in_flight)
+        combee = (_theirs() or Released)(lm, rng=random.Random(seed))
         jobs = [({PART: "Answer."}, {PART: records}, [PART])] * count
         if count == 1:
             combee.reflect(*jobs[0])

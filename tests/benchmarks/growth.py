@@ -1,20 +1,26 @@
 """What a night costs as its traces grow: CPU and peak memory of the flow process, model calls, Prefect task runs.
 
 Each case is one `combee nightly` in a fresh process (`growing_night.py`), on a Prefect server, with batches of a
-thousand traces that lie in files of a thousand rows. All are failures, so that all are reflected on and curated; there
-are 120 rules to learn whatever the number of traces, so that the playbook, and with it every prompt, stays of one size.
+thousand traces (but for `auto`) that lie in files of a thousand rows. All are failures, so that all are reflected on
+and curated; there are 120 rules to learn whatever the number of traces, so that the playbook, and with it every prompt,
+stays of one size.
 
 - `http`: the stand-in answers over HTTP from a process of its own, through litellm. Nothing is subtracted.
 - `inprocess`: it answers inside the flow process. Its own CPU is measured call by call (the thread's CPU clock before
   and after) and subtracted.
 - `s3`: as `inprocess`, with the store on SeaweedFS.
+- `auto`: as `inprocess`, with `--batch-size auto`, the default of `combee nightly`: this night measures the candidates,
+  then goes on in the size that it chose, which is far smaller than a thousand.
 
 A night of a thousand other traces goes before, in the same process and into the same playbook. So the figures are
 without imports (they are in `start_s`), and the rules are known from the first batch on, as on any night but the very
 first, whose first batch is dearer than all others. Task runs are counted twice: when they end, by their log lines in
 the flow process, and afterwards on the server. The difference is what the server lost.
 
-    python tests/benchmarks/growth.py [--cases inprocess http s3] [--largest 100000]
+CPU a trace is to be flat as the night grows. A night also costs something once, whatever its size; the line through the
+smallest and the largest night says how much, in the notes beside the bar, which counts it all the same.
+
+    python tests/benchmarks/growth.py [--cases inprocess http s3 auto] [--largest 100000]
 """
 
 from __future__ import annotations
@@ -23,8 +29,6 @@ import argparse
 import json
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,8 +37,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common import measured, picture, prefect_server, save, simulated_server
+from recorded import ended_in, task_runs
 from seaweed import seaweed
 
+from combee_core.adapters.stores import open_store
+from combee_core.runs import run_of
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 
@@ -47,17 +54,21 @@ NIGHT = Path(__file__).with_name("growing_night.py")
 DAY = date(2026, 11, 29)
 ROWS = 1_000
 """Of a file, and of a batch."""
-SIZES = {"inprocess": (1_000, 10_000, 100_000), "http": (100, 1_000, 10_000), "s3": (1_000,)}
+SIZES = {
+    "inprocess": (1_000, 10_000, 100_000),
+    "http": (100, 1_000, 10_000),
+    "s3": (1_000,),
+    "auto": (1_000, 10_000),
+}
 CPU, PEAK, TASKS, FLAT = 15.0, 1_024.0, 2_000, 1.25
 """Milliseconds a trace, MiB, task runs of a flow run, and how far CPU a trace may be apart."""
 STYLES = {
     "inprocess": ("model in the process", "#4c78a8", "o"),
     "http": ("model over HTTP", "#f58518", "s"),
     "s3": ("store on S3", "#54a24b", "D"),
+    "auto": ("model in the process, batch size auto", "#b279a2", "^"),
 }
 """Of each case in the picture: label, colour, mark."""
-LAG = 300.0
-"""Seconds that the server gets to write down the last task runs: it does so behind the flow."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +88,17 @@ class Grown:
     recorded: int
     most_tasks: int
     bullets: int
+    batch_size: int
+
+    @property
+    def cpu_own(self) -> float:
+        """Seconds of CPU of the flow process, the stand-in's apart."""
+        return self.cpu - self.stand_in
 
     @property
     def cpu_each(self) -> float:
         """Milliseconds of CPU of the flow process a trace, the stand-in's apart."""
-        return 1_000 * (self.cpu - self.stand_in) / self.traces
+        return 1_000 * self.cpu_own / self.traces
 
 
 # a case
@@ -98,7 +115,8 @@ class Bench:
         """Run one night in a fresh process and ask the server what it knows of it."""
         given: dict[str, Any] = {"store": store}
         given |= {"warm": str(self.traces(ROWS, 1)), "traces": str(self.traces(traces, 2))}
-        given |= {"options": [*model, "--day", str(DAY), "--batch-size", str(ROWS)]}
+        batch_size = "auto" if case == "auto" else ROWS
+        given |= {"options": [*model, "--day", str(DAY), "--batch-size", str(batch_size)]}
         home = {"COMBEE_HOME": str(self.combee.home), "PREFECT_HOME": str(self.combee.home / "client")}
         quiet = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "WARNING", "OPENAI_API_KEY": "none"}
         cost = measured([sys.executable, str(NIGHT), json.dumps(given)], {**home, **quiet, **environ})
@@ -106,7 +124,7 @@ class Bench:
             raise SystemExit(f"{case} with {traces} traces ended with {cost.code}")
         took = json.loads(cost.out.splitlines()[-1])
         result = took.pop("result")
-        counts = self.recorded(result["flow_run_id"], took["tasks"])
+        counts = task_runs(self.combee, result["flow_run_id"], took["tasks"])
         if result["accounting"]["in"] != traces:
             raise SystemExit(f"{case}: {result['accounting']} do not add up to {traces} traces")
         return Grown(
@@ -115,9 +133,10 @@ class Bench:
             traces=traces,
             calls=sum(result["model_calls"].values()),
             flow_runs=len(counts),
-            recorded=sum(counts.values()) - _children(counts),
+            recorded=ended_in(counts),
             most_tasks=max(counts.values()),
             bullets=self.bullets(store, environ),
+            batch_size=chosen(store, result["flow_run_id"]) if case == "auto" else ROWS,
         )
 
     def traces(self, count: int, seed: int) -> Path:
@@ -135,46 +154,14 @@ class Bench:
         shown = type(self.combee)(self.combee.home, environ)("playbook", "show", "bench", "--store", store, "--json")
         return sum(len(section["bullets"]) for section in shown.json["sections"]) if "sections" in shown.json else -1
 
-    def recorded(self, flow_run_id: str, ended: int) -> dict[str, int]:
-        """Task runs by flow run, as the server has them once it knows all, or knows no more of them."""
-        until, counts = time.monotonic() + LAG, dict[str, int]()
-        while time.monotonic() < until:
-            counts = {run: self._tasks_of(run) for run in self._family(flow_run_id)}
-            if sum(counts.values()) - _children(counts) >= ended:
-                break
-            time.sleep(2)
-        return counts
 
-    def _family(self, flow_run_id: str) -> list[str]:
-        """The flow run and all below it."""
-        family, new = [flow_run_id], [flow_run_id]
-        while new:
-            new = [run["id"] for parent in new for run in self._children_of(parent)]
-            family += new
-        return family
-
-    def _children_of(self, flow_run_id: str) -> Iterator[dict[str, Any]]:
-        where = {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run_id]}}}
-        offset = 0
-        while page := self._ask("flow_runs/filter", {**where, "limit": 200, "offset": offset}):
-            yield from page
-            offset += len(page)
-
-    def _tasks_of(self, flow_run_id: str) -> int:
-        count: int = self._ask("task_runs/count", {"flow_runs": {"id": {"any_": [flow_run_id]}}})
-        return count
-
-    def _ask(self, path: str, query: Any) -> Any:
-        port = json.loads((self.combee.home / "server.json").read_text())["port"]
-        address, body = f"http://127.0.0.1:{port}/api/{path}", json.dumps(query).encode()
-        request = urllib.request.Request(address, body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
-
-
-def _children(counts: Mapping[str, int]) -> int:
-    """Task runs that only stand for a flow run below another one: they end in no log line."""
-    return len(counts) - 1
+def chosen(store: str, flow_run_id: str) -> int:
+    """The batch size that a night chose for itself. Raises `SystemExit` where it has none."""
+    run = run_of(open_store(store), flow_run_id)
+    sizing = run.sizing() if run else None
+    if sizing is None or sizing.batch_size is None:
+        raise SystemExit(f"flow run {flow_run_id} has no batch size in {store}")
+    return sizing.batch_size
 
 
 @contextmanager
@@ -206,6 +193,7 @@ def row(grown: Grown) -> dict[str, Any]:
         "start_s": round(grown.start, 1),
         "peak_mib": round(grown.peak),
         "calls": grown.calls,
+        "batch_size": grown.batch_size,
         "flow_runs": grown.flow_runs,
         "task_runs": grown.tasks,
         "most_of_a_flow_run": grown.most_tasks,
@@ -223,9 +211,28 @@ def bars(cases: Sequence[Grown]) -> Iterator[dict[str, Any]]:
         yield _bar(f"{name}: peak MiB", grown.peak, PEAK)
         yield _bar(f"{name}: task runs of a flow run", grown.most_tasks, TASKS)
         yield _bar(f"{name}: task runs ended ÷ recorded", grown.tasks / max(grown.recorded, 1), 1)
-    each = [grown.cpu_each for grown in cases if grown.case == "inprocess" and grown.traces >= ROWS]
+    each = [grown.cpu_each for grown in whole_nights(cases, "inprocess")]
     if len(each) > 1:
         yield _bar("inprocess: CPU a trace, most ÷ least", max(each) / min(each), FLAT)
+
+
+def whole_nights(cases: Sequence[Grown], case: str) -> list[Grown]:
+    """The nights of a case that fill a batch, smallest first."""
+    return sorted((g for g in cases if g.case == case and g.traces >= ROWS), key=lambda grown: grown.traces)
+
+
+def fixed_costs(cases: Sequence[Grown]) -> dict[str, str]:
+    """What a night of each case costs once, by the line through its smallest and its largest night."""
+    lines = {}
+    for case in STYLES:
+        nights = whole_nights(cases, case)
+        if len(nights) > 1:
+            few, many = nights[0], nights[-1]
+            each = (many.cpu_own - few.cpu_own) / (many.traces - few.traces)
+            once = few.cpu_own - each * few.traces
+            line = f"{once:.2f} s a night and {1_000 * each:.2f} ms a trace"
+            lines[f"{case}: CPU through {few.traces:,} and {many.traces:,}"] = line
+    return lines
 
 
 def _bar(name: str, value: float, limit: float) -> dict[str, Any]:
@@ -281,9 +288,13 @@ def keep(grown: Sequence[Grown]) -> None:
     """The table, the limits and the picture."""
     import pandas
 
-    notes = {"batch size": ROWS, "rules": World().rules, "store": "file://, and s3:// on SeaweedFS for s3"}
+    notes = {
+        "batch size": f"{ROWS}, and auto for auto",
+        "rules": World().rules,
+        "store": "file://, and s3:// on SeaweedFS for s3",
+    }
     save("growth", pandas.DataFrame(map(row, grown)), notes)
-    save("growth-limits", pandas.DataFrame(bars(grown)), notes)
+    save("growth-limits", pandas.DataFrame(bars(grown)), {**notes, **fixed_costs(grown)})
     picture("growth", drawn(grown))
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from combee_core.learners.ace.sections import find_section, others, slug
 from combee_core.playbook import Bullet, Counted, Playbook, Section
+from combee_core.similarity import plain
 from combee_core.types import Vote
 
 
@@ -34,7 +34,7 @@ class Desk:
             place={bullet.id: number for number, section in sections for bullet in section.bullets},
         )
         for bullet in playbook.bullets:
-            desk.by_text.setdefault(_plain(bullet.text), []).append(bullet.id)
+            desk.by_text.setdefault(plain(bullet.text), []).append(bullet.id)
         return desk
 
     def close(self) -> Playbook:
@@ -47,7 +47,7 @@ class Desk:
 
     def twin(self, text: str) -> Bullet | None:
         """The first bullet that says the same in the same words, or None."""
-        ids = self.by_text.get(_plain(text))
+        ids = self.by_text.get(plain(text))
         return self.bullets[ids[0]] if ids else None
 
     def section_for(self, wanted: str) -> int:
@@ -74,7 +74,7 @@ class Desk:
         if old and old.text != bullet.text:
             self._forget(old)
         if old is None or old.text != bullet.text:
-            self.by_text.setdefault(_plain(bullet.text), []).append(bullet.id)
+            self.by_text.setdefault(plain(bullet.text), []).append(bullet.id)
         self.bullets[bullet.id] = bullet
         if section is not None:
             self.place[bullet.id] = section
@@ -85,10 +85,10 @@ class Desk:
         del self.place[bullet_id]
 
     def _forget(self, bullet: Bullet) -> None:
-        same = self.by_text[_plain(bullet.text)]
+        same = self.by_text[plain(bullet.text)]
         same.remove(bullet.id)
         if not same:
-            del self.by_text[_plain(bullet.text)]
+            del self.by_text[plain(bullet.text)]
 
 
 def tallied(bullet: Bullet, votes: Iterable[Vote]) -> Bullet:
@@ -135,12 +135,3 @@ def _of(tag: str, entries: Iterable[Counted]) -> int:
 
 def _in_order(entries: Iterable[Counted]) -> tuple[Counted, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.trace_id))
-
-
-def _plain(text: str) -> str:
-    """Texts with the same plain form are one fact: spaces, a full stop and the first capital do not count.
-
-    Other capitals do: `userId` and `userid` are two fields.
-    """
-    words = " ".join(unicodedata.normalize("NFC", text).split()).rstrip(".")
-    return words[:1].lower() + words[1:]

@@ -1,4 +1,4 @@
-"""How an answer is bought: with a slot, patiently with a busy provider, twice where it is slow; all of it is booked."""
+"""How a call is made: with a slot, patiently with a busy provider, twice where it is slow; all of it is booked."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from combee_core.calls import Completion, Receipt, Request, Usage
 from combee_core.config import ModelSettings
-from combee_core.errors import AnswerError, CombeeError, ModelBusy, ModelRefused, ModelUnusable, StoreError
-from combee_core.hedging import Overtaken, Patience, Try, first_good
+from combee_core.errors import AnswerError, ModelBusy, ModelRefused, ModelUnusable, StoreError
+from combee_core.hedging import Overtaken, Patience, Try, Unfit, first_good
 from combee_core.ledger import Ledger
 from combee_core.limits import Gate
 from combee_core.ports import LanguageModel
@@ -27,25 +27,17 @@ _LONGEST_PAUSE = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Unfit(Exception):
-    """No answer that can be used, and the receipt of the one that came, if one came."""
-
-    def __init__(self, error: AnswerError | ModelRefused, receipt: Receipt | None) -> None:
-        super().__init__(error, receipt)
-        self.error, self.receipt, self.retryable = error, receipt, error.retryable
-
-
 @dataclass(eq=False)
-class Order(Generic[V]):
-    """What is to be bought: `read` makes an answer and its receipt a value or raises why not, `keep` saves the value
-    and gives what stands."""
+class Call(Generic[V]):
+    """A call to be made: `read` makes an answer and its receipt a value or raises why not, `keep` saves the value and
+    gives what stands."""
 
     request: Request
     run: str
     attempt: int
     read: Callable[[Completion, Receipt], V]
     keep: Callable[[V], Awaitable[V]]
-    is_filled: bool = False
+    is_answered: bool = False
 
     def receipt(self, one: Try, model: str, usage: Usage, *, accepted: bool) -> Receipt:
         """Of one request for it."""
@@ -64,8 +56,8 @@ class Order(Generic[V]):
 
 
 @dataclass
-class Buyer:
-    """Sends requests. Of one order at most 2 × (waits + 1): each of two tries waits out 429 and 529 by itself."""
+class Sender:
+    """Makes calls, each with at most 2 × (waits + 1) requests: each of two tries waits out 429 and 529 by itself."""
 
     model: LanguageModel
     settings: ModelSettings
@@ -73,7 +65,6 @@ class Buyer:
     sleep: Callable[[float], Awaitable[None]]
     clock: Callable[[], float]
     rng: random.Random
-    stopped: CombeeError | None = None
     _late: set[asyncio.Task[Any]] = field(default_factory=set)
     _writing: asyncio.Task[None] | None = None
 
@@ -81,12 +72,12 @@ class Buyer:
         self.gate = Gate(self.settings, self.clock, self.sleep)
         self.patience = Patience(self.settings.hedge, self.clock)
 
-    async def buy(self, order: Order[V]) -> V:
+    async def answer(self, call: Call[V]) -> V:
         """The first good answer, saved. Raises `Unfit` where the answer cannot be used, else a leaf of `ModelError`."""
-        stage = order.request.prompt.stage
+        stage = call.request.prompt.stage
         if not self.settings.hedge:
-            return await self._try(order, Try(stage))
-        return await first_good(lambda one: self._try(order, one), stage, self.patience, self._late)
+            return await self._try(call, Try(stage))
+        return await first_good(lambda one: self._try(call, one), stage, self.patience, self._late)
 
     async def settle(self) -> None:
         """End what lost its race and is still under way; it is booked as paid, at a price that nobody knows."""
@@ -102,19 +93,19 @@ class Buyer:
         except StoreError as error:
             _log.warning("receipts are not written yet: %s", error)
 
-    async def _try(self, order: Order[V], one: Try) -> V:
+    async def _try(self, call: Call[V], one: Try) -> V:
         """One request, waiting out 429 and 529 within the budget, without a slot while it waits.
 
         The slot is held until the answer is saved: one that is not saved yet is a call in flight.
         """
         waits, waited = 0, 0.0
         while True:
-            async with self.gate.turn(order.request) as turn:
-                if order.is_filled:
+            async with self.gate.turn(call.request) as turn:
+                if call.is_answered:
                     raise Overtaken
                 one.sent = turn.sent
                 try:
-                    completion = await self._send(order, one)
+                    completion = await self._send(call, one)
                 except ModelBusy as busy:
                     self.gate.busy(turn)
                     pause = self._pause(busy.retry_after, waits)
@@ -126,18 +117,18 @@ class Buyer:
                 else:
                     self.gate.answered(turn, completion.usage)
                     self.patience.answered(turn.stage, self.clock() - turn.sent)
-                    return await self._take(order, one, completion)
+                    return await self._take(call, one, completion)
             one.sent = None
-            await self.sleep(pause)
+            await self.gate.stop.wait(self.sleep(pause))
 
-    async def _take(self, order: Order[V], one: Try, completion: Completion) -> V:
+    async def _take(self, call: Call[V], one: Try, completion: Completion) -> V:
         """Read and save an answer. Whatever it is worth, it is paid for."""
-        receipt = order.receipt(one, completion.model, completion.usage, accepted=True)
+        receipt = call.receipt(one, completion.model, completion.usage, accepted=True)
         try:
-            value = order.read(completion, receipt)
-            if order.is_filled:
+            value = call.read(completion, receipt)
+            if call.is_answered:
                 raise Overtaken
-            order.is_filled = True
+            call.is_answered = True
         except BaseException as error:
             receipt = receipt.model_copy(update={"accepted": False})
             self._book(receipt)
@@ -145,25 +136,22 @@ class Buyer:
                 raise Unfit(error, receipt) from error
             raise
         try:
-            return await order.keep(value)
+            return await call.keep(value)
         finally:
             self._book(receipt)  # after the answer itself, which a kill must not cost
 
-    async def _send(self, order: Order[Any], one: Try) -> Completion:
-        if self.stopped is not None:
-            # A copy: one exception raised from many tasks would collect all their tracebacks.
-            raise type(self.stopped)(*self.stopped.args)
-        self.ledger.asked(order.run, order.request.prompt.stage)
+    async def _send(self, call: Call[Any], one: Try) -> Completion:
+        self.ledger.asked(call.run, call.request.prompt.stage)
         self._write_soon()
         try:
-            return await self.model.complete(order.request)
+            return await self.model.complete(call.request)
         except asyncio.CancelledError:
-            self.ledger.paid(order.receipt(one, self.settings.model, Usage(), accepted=False))
+            self.ledger.paid(call.receipt(one, self.settings.model, Usage(), accepted=False))
             raise
         except ModelRefused as error:
             raise Unfit(error, None) from error
         except ModelUnusable as error:
-            self.stopped = error
+            self.gate.stop.set(error)
             raise
 
     def _pause(self, retry_after: float | None, waits: int) -> float:
