@@ -26,11 +26,18 @@ A leaf is retryable when the same call may succeed later. Keep them picklable: a
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class CombeeError(Exception):
     """Root of every error that this library raises on purpose."""
 
     retryable: bool = False
+
+    def alone(self) -> Self:
+        """The same error without what it came from: errors of other libraries can be pickled and not be unpickled."""
+        self.__cause__ = self.__context__ = None
+        return self
 
 
 class UsageError(CombeeError):

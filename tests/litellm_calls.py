@@ -81,7 +81,7 @@ def fault(reply: Reply, client: Callable[[FakeProvider], LitellmModel], timeout:
         with pytest.raises(ModelError) as caught:
             complete(model, REQUEST.model_copy(update={"timeout": timeout}))
         assert provider.calls == 1, caught.value
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert str(pickle.loads(pickle.dumps(caught.value.alone()))) == str(caught.value)
     return caught.value
 
 

@@ -26,6 +26,7 @@ from combee_core.records import Batch, Item
 from combee_core.runs import find_or_plan
 from combee_core.simulation.day import day, day_jsonl
 from combee_core.simulation.world import World
+from flows.terminal import restart, start
 
 LEARNER = load_learner("ace")
 RUN = day(World(0), 1, 0)[0]
@@ -170,3 +171,18 @@ def test_a_command_over_http_ends_without_a_complaint(combee: Combee, tmp_path: 
         done = combee("learn", tmp_path / "day.jsonl", "--store", f"file://{tmp_path}/store", *model, "--json")
     assert done.code == (1 if faults else 0), done.err
     assert complaints(done) == []
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_run_from_a_terminal_leaves_no_loop_however_it_ends_and_another_may_follow(tmp_path: Path) -> None:
+    (tmp_path / "day.jsonl").write_bytes(day_jsonl(World(0), 4, 0, date(2026, 3, 2)))
+    source = Source(uris=(str(tmp_path / "day.jsonl"),))
+    request = RunRequest(playbook="p", store=f"file://{tmp_path}/store", source=source)
+    first, error = start("epoch", request)
+    assert (error, loops()) == (None, 0)
+    restarted, error = restart(first.flow_run_id)
+    assert (error, loops(), restarted.digest) == (None, 0, first.digest)
+    nowhere = RunSettings(model=ModelSettings(model="openai/x", api_base="http://127.0.0.1:9/v1"))
+    _, error = start("epoch", request.model_copy(update={"settings": nowhere, "playbook": "q"}))
+    assert error is not None
+    assert loops() == 0

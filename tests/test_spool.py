@@ -180,6 +180,7 @@ def test_the_file_has_no_name_and_goes_with_its_owner(tmp_path: Path) -> None:
     spool = FileSpool(Sample, str(tmp_path))
     spool.put(Sample(id="a", context="?"))
     assert list(tmp_path.iterdir()) == []
+    gc.collect()
     opened = open_files()
     seen = weakref.ref(spool)
     del spool

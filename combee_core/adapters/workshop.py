@@ -158,10 +158,10 @@ class Workshop:
     plan: Plan
     invocation: str = ""
 
-    @property
+    @cached_property
     def settings(self) -> RunSettings:
-        """The plan's settings."""
-        return self.plan.request.settings
+        """The plan's settings, with place and patience as this invocation has them."""
+        return self.run.settings()
 
     @cached_property
     def learner(self) -> Learner[Any]:
@@ -192,12 +192,18 @@ class Workshop:
         if not self.settings.dask:
             return calls(attempt(items, ask, self._at_once))
         self._heed_stop()
+        stopped: CombeeError | None = None
         try:
-            return calls(attempt(items, ask, self._at_once))
+            ended = calls(attempt(items, ask, self._at_once))
+        except CombeeError as error:
+            stopped = error
         finally:
             # The flow's process counts what this one has written down by the end of the task.
             calls(self.client.settle())
             self.client.ledger.flush(self.run.key)
+        if stopped:
+            raise stopped.alone()
+        return [one.alone() if isinstance(one, CombeeError) else one for one in ended]
 
     def leave_stop(self, reason: str) -> None:
         """Leave a mark in the store for the other processes of this invocation; without the store they go on."""
