@@ -1,6 +1,6 @@
 """A run in its store: found or made from a request, advanced batch by batch, finished once.
 
-runs/<key>/plan.json · settings.json · sizing.json · decision.json · result.json
+runs/<key>/plan.json · settings.json · sizing.json · decision.json · result.json · stop-<invocation>
 runs/<key>/batch-0001.json · state-0001.json · delay-0001.json · …
 runs/<key>/owner · flow-runs/<id> · receipts/….jsonl
 """

@@ -113,7 +113,7 @@ def test_a_large_batch_makes_few_tasks(tmp_path: Path, tasks: Ended) -> None:
     result = learned(path, batch_size=many)
     assert result.accounting.learned == many
     assert result.model_calls["reflect"] == many
-    assert tasks.of("reflect") == [f"reflect-s{number:04d}" for number in range(1, 53)]
+    assert tasks.of("reflect") == [f"reflect-s{number:04d}" for number in range(1, 17)]
 
 
 def test_samples_are_solved_eight_to_a_task(tmp_path: Path, tasks: Ended) -> None:
