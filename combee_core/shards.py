@@ -59,15 +59,15 @@ class ShardUnfinished(CombeeError):
     retryable = True
 
 
-def shard_size(count: int, wanted: int | Auto, *, run: int = 0, least: int = 1) -> int:
-    """Items to a shard, where a stage has `count` of them in a run of `run` items in all.
+def shard_size(count: int, wanted: int | Auto, *, batch: int = 0, run: int = 0, least: int = 1) -> int:
+    """Items to a shard, where a stage has `count` of them in a batch of `batch` traces and a run of `run` in all.
 
-    A number is taken as given. "auto" is one item a shard while there are few, else so many that the shards are few;
+    A number is taken as given. "auto" is one item a shard while all is small, else so many that the shards are few;
     at least `least`.
     """
     if isinstance(wanted, int):
         return wanted
-    alone = count <= SEEN and run <= LARGE_RUN
+    alone = max(count, batch) <= SEEN and run <= LARGE_RUN
     return max(least, 1 if alone else -(-count // MOST_SHARDS))
 
 

@@ -117,8 +117,14 @@ def _mapped(
 ) -> list[Any]:
     """A result or an `Unsettled` for each item; `identity` is what its result depends on, as JSON-able data."""
     shop = open_workshop(place)
-    size = shard_size(len(named), shop.settings.shard_size, run=len(shop.plan.items), least=least)
+    run, batch = len(shop.plan.items), _batch_size(shop, place.number)
+    size = shard_size(len(named), shop.settings.shard_size, batch=batch, run=run, least=least)
     shards = cut(stage.name, named, size)
     identities = ([identity(item) for item in shard.items] for shard in shards)
     keys = shop.task_keys(stage.name, place.number, identities)
     return gathered(shards, kept(results, shop.settings.model, stage).map(unmapped(place), shards, keys))
+
+
+def _batch_size(shop: Workshop, number: int) -> int:
+    sizing = shop.run.sizing()
+    return len(shop.plan.items[sizing.part(number)]) if sizing else 0

@@ -67,6 +67,11 @@ def test_a_batch_of_two_hundred_is_seen_item_by_item_unless_the_run_is_large(run
     assert shard_size(200, "auto", run=run) == size
 
 
+def test_every_stage_of_a_large_batch_makes_few_tasks_however_few_its_own_items_are() -> None:
+    assert shard_size(200, "auto", batch=SEEN) == 1
+    assert shard_size(200, "auto", batch=SEEN + 1) == 13
+
+
 # cutting
 
 
