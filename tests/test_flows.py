@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
 from prefect.states import Running
 
 from combee_core.adapters.stores import open_store
@@ -160,13 +161,9 @@ def test_a_rerun_keeps_the_flow_run_and_its_plan_even_if_more_traces_have_come(r
 
 def test_an_iterations_id_stands_for_the_run_that_it_is_part_of(request_of_a_day: RunRequest) -> None:
     died = interrupted(request_of_a_day)
+    of_it = FlowRunFilter(parent_flow_run_id=FlowRunFilterParentFlowRunId(any_=[UUID(died.flow_run_id)]))
     with get_client(sync_client=True) as client:
-        children = [
-            run for run in client.read_flow_runs(limit=50) if run.name == "iteration-1" and run.parent_task_run_id
-        ]
-        mine = next(
-            run for run in children if str(client.read_task_run(run.parent_task_run_id).flow_run_id) == died.flow_run_id
-        )
+        mine = next(run for run in client.read_flow_runs(flow_run_filter=of_it) if run.name == "iteration-1")
     result, _ = restart(str(mine.id))
     assert result.flow_run_id == died.flow_run_id
 
