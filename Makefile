@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+WORKERS ?= 3
 
 install: .venv/installed
 
@@ -14,7 +15,7 @@ demo: install
 	$(BIN)/combee demo
 
 test: install
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 bench: install
 	$(BIN)/python tests/benchmarks/run.py --only '$(ONLY)'

@@ -69,4 +69,6 @@ class BackgroundLoop:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+        # What has ended in this very turn of the loop hands its result over in the next one.
+        await asyncio.sleep(0)
         self._loop.stop()

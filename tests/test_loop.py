@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -136,6 +137,26 @@ def test_threads_that_submit_while_it_closes_are_never_left_hanging() -> None:
         with ThreadPoolExecutor(THREADS) as pool:
             results = [future.result(30) for future in [pool.submit(call, n) for n in range(THREADS)]]
         assert all(result in (None, number) for number, result in enumerate(results))
+
+
+def test_what_ends_in_the_same_turn_as_the_loop_still_reaches_its_caller(loop: BackgroundLoop) -> None:
+    busy, go_on = threading.Event(), threading.Event()
+
+    async def hold_the_loop() -> None:
+        busy.set()
+        go_on.wait(30)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        holding = pool.submit(loop.run, hold_the_loop())
+        assert busy.wait(30)
+        waiting = [pool.submit(loop.run, echo(number)) for number in range(3)]
+        time.sleep(0.1)  # they are queued, and close() behind them
+        closing = pool.submit(loop.close)
+        time.sleep(0.1)
+        go_on.set()
+        assert [future.result(30) for future in waiting] == [0, 1, 2]
+        holding.result(30)
+        closing.result(30)
 
 
 def test_running_from_the_loops_own_thread_is_refused_instead_of_waiting_for_itself(loop: BackgroundLoop) -> None:
