@@ -10,7 +10,7 @@ from combee_core.accounting import fates_of, unsolved
 from combee_core.calls import Receipt
 from combee_core.errors import RunError
 from combee_core.ports import Learner
-from combee_core.records import State
+from combee_core.records import Plan, State
 from combee_core.shuffle import copies_met
 from combee_core.survival import Tell, survival
 from combee_core.types import Curated, Delta, Group, Merged, Reflected, RolledOut, Update
@@ -69,15 +69,26 @@ class Results:
 
 
 def conclude(
-    number: int, state: Any, version: int, results: Results, *, learner: Learner[Any], tell: Tell | None = None
+    number: int,
+    state: Any,
+    version: int,
+    results: Results,
+    *,
+    learner: Learner[Any],
+    tell: Tell | None = None,
+    plan: Plan | None = None,
 ) -> State:
     """The record of batch `number`, from `state` before it; `version` is the one that new bullets will carry.
 
+    `plan` says which day the batch is of, and whose earlier verdicts are withdrawn.
     `tell` names the known rules that a text states, where there are any: then survival is counted, not estimated.
     """
     reflections = [result.reflection for result in results.reflected if result.reflection]
     delta = results.merged.delta
+    changed = frozenset(plan.withdrawn if plan else ())
     update = Update(
+        day=plan.request.source.day if plan else None,
+        withdrawn=tuple(result.trace_id for result in results.reflected if result.trace_id in changed),
         operations=delta.operations,
         votes=votes(reflections),
         set_aside=delta.set_aside,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -18,6 +18,8 @@ Grouping = Literal["paper", "bounded", "auto"]
 """How many groups: ⌊√n⌋ as in the paper, or as many as hold at most `max_group` entries each."""
 MergeForm = Literal["paper", "cluster", "auto"]
 """How groups' operations become one list: in one call as in the paper, or in code with a call for each cluster."""
+MOST_DAYS = 3_660
+"""Ten years: a longer range is a slip of the pen."""
 Peak = Literal["fit", "difference"]
 """Where the steepest slope of the curve is read: off the fit at the smallest size, or between two measurements."""
 
@@ -126,6 +128,40 @@ class Source(Noun):
     ground_truth: bool = True
     fields: dict[str, str] | None = Field(None, description="Our field names to those of plain JSON lines")
     scorer: Scoring = "exact"
+
+
+Missed = Literal["run", "skip"]
+"""What a night does about days that were missed: learn them first, or only name them."""
+
+
+class Nights(Noun):
+    """What a night looks at besides its own day. With an explicit day it looks at that day alone."""
+
+    lookback: int = Field(7, ge=0, le=366, description="Days before its own that a night looks at for missed traces")
+    missed: Missed = Field("run", description="run: learn missed days and late traces first; skip: only name them")
+
+
+class DateRange(Noun):
+    """Days one after the other, both ends included."""
+
+    first: date = Field(description="The first day")
+    last: date = Field(description="The last day, included")
+
+    @model_validator(mode="after")
+    def _runs_forward(self) -> DateRange:
+        if self.last < self.first:
+            raise ValueError(f"{self.first}..{self.last} ends before it starts")
+        if len(self) > MOST_DAYS:
+            raise ValueError(f"{self.first}..{self.last} are {len(self):,} days; at most {MOST_DAYS:,} at once")
+        return self
+
+    def __len__(self) -> int:
+        return (self.last - self.first).days + 1
+
+    @property
+    def days(self) -> tuple[date, ...]:
+        """Every day, in order."""
+        return tuple(self.first + timedelta(days=n) for n in range(len(self)))
 
 
 class RunRequest(Noun):

@@ -21,6 +21,17 @@ def day_window(day: date, timezone: str) -> Window:
     return Window(_midnight(day, timezone), _midnight(day + timedelta(days=1), timezone))
 
 
+def is_over(day: date, timezone: str, now: datetime) -> bool:
+    """True for a day that is over, False for one that is going on.
+
+    Raises `UsageError` for one that has not begun, and for an unknown zone.
+    """
+    window = day_window(day, timezone)
+    if now < window.start:
+        raise UsageError(f"{day} has not begun in {timezone}; name a day that is over")
+    return now >= window.end
+
+
 def moment_of(when: datetime | None, modified: datetime, window: Window | None = None) -> datetime:
     """The run's time in UTC: as logged, else the file's modification; naive ones lie in the window's zone."""
     moment = when or modified

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from combee_core.days import Window, holds, moment_of
@@ -69,38 +70,86 @@ def ingest(
 
     Trajectories go into the spool one by one: memory holds one file and, of each run, its id and hashes.
     """
-    sieve = _Sieve(window, MemorySpool() if spool is None else spool)
+    spool = MemorySpool() if spool is None else spool
+    if window:
+        return ingest_days(files, readers, options, [window], spool)[0]
+    sieve = _Sieve(spool)
     for file in files:
-        for item in _open(file, readers, options, window):
+        for item in _open(file, readers, options, None):
             sieve.add(item)
     return sieve.result()
 
 
-class _Sieve:
-    """Lets through what lies in the window; of equal runs the earliest, whatever order they come in."""
+def ingest_days(
+    files: Iterable[TraceFile | Unread],
+    readers: Sequence[TraceReader],
+    options: ReadOptions,
+    windows: Sequence[Window],
+    spool: Spool[Trajectory],
+) -> list[Ingested]:
+    """What each of several windows holds, as `ingest` would give it for that window alone, from one reading.
 
-    def __init__(self, window: Window | None, spool: Spool[Trajectory]) -> None:
-        self._window, self._spool = window, spool
-        self._first: dict[str, _Run] = {}
-        self._copies: list[_Run] = []
-        self._unread: list[Unread] = []
+    `windows` follow each other without a gap.
+    """
+    days = _Days(windows, spool)
+    for file in files:
+        for item in _open(file, readers, options, windows[0]):
+            days.add(item)
+    return list(days.results())
+
+
+class _Days:
+    """A sieve for each window, and the hashes of what came before the first one."""
+
+    def __init__(self, windows: Sequence[Window], spool: Spool[Trajectory]) -> None:
+        self._windows = windows
+        self._starts = [window.start.astimezone(UTC) for window in windows]
+        self._sieves = [_Sieve(spool) for _ in windows]
         self._before: set[bytes] = set()
 
     def add(self, item: _Found | _Lost) -> None:
-        """Take one run or loss."""
-        window, moment = self._window, item.moment
-        inside = window is None or moment is None or holds(window, moment)
-        if isinstance(item, _Lost):
-            self._unread += [item.unread] if inside else []
-        elif inside:
-            self._keep(*item)
-        elif window and item.moment < window.start:
-            # That it was there is enough to know a copy by. What comes after the window is nobody's original.
+        """Take one run or loss; what could not be opened belongs to every window."""
+        if item.moment is None:
+            for sieve in self._sieves:
+                sieve.add(item)
+        elif at := bisect_right(self._starts, item.moment):
+            if holds(self._windows[at - 1], item.moment):
+                self._sieves[at - 1].add(item)
+        elif isinstance(item, _Found):
+            # That it was there is enough to know a copy by. What comes after the windows is nobody's original.
             self._before.add(bytes.fromhex(item.trajectory.digest))
 
-    def result(self) -> Ingested:
-        """Everything, when all has been added."""
-        known = {digest for digest in self._first if bytes.fromhex(digest) in self._before}
+    def results(self) -> Iterator[Ingested]:
+        """Each window's, in order: a run of one is what its copies in later ones are known by."""
+        for sieve in self._sieves:
+            yield sieve.result(self._before)
+            self._before |= sieve.digests
+
+
+class _Sieve:
+    """Of equal runs the earliest, whatever order they come in."""
+
+    def __init__(self, spool: Spool[Trajectory]) -> None:
+        self._spool = spool
+        self._first: dict[str, _Run] = {}
+        self._copies: list[_Run] = []
+        self._unread: list[Unread] = []
+
+    def add(self, item: _Found | _Lost) -> None:
+        """Take one run or loss."""
+        if isinstance(item, _Lost):
+            self._unread.append(item.unread)
+        else:
+            self._keep(*item)
+
+    @property
+    def digests(self) -> set[bytes]:
+        """Of every run that was met."""
+        return {bytes.fromhex(digest) for digest in self._first}
+
+    def result(self, before: Set[bytes] = frozenset()) -> Ingested:
+        """Everything, when all has been added; a run that was there `before` is only a copy."""
+        known = {digest for digest in self._first if bytes.fromhex(digest) in before}
         kept = {digest: run for digest, run in self._first.items() if digest not in known}
         ids = _unique_ids({digest: run.trace_id for digest, run in kept.items()})
         copies = (*self._copies, *(self._first[digest] for digest in known))

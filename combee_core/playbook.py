@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import date
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -69,7 +70,8 @@ class Change(Noun):
 
 
 class Bullet(Noun):
-    """One entry. `created` and `updated` are playbook versions; `sources` the traces that taught it."""
+    """One entry. `created` and `updated` are playbook versions, `as_of` is the newest day that changed it; `sources`
+    are the traces that taught it."""
 
     id: BulletId
     text: Line
@@ -78,6 +80,7 @@ class Bullet(Noun):
     sources: tuple[str, ...] = ()
     created: int = 0
     updated: int = 0
+    as_of: date | None = None
     origin: Literal["learned", "import"] = "learned"
     counted: tuple[Counted, ...] = ()
     history: tuple[Change, ...] = ()

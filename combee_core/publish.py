@@ -88,6 +88,7 @@ def _draft(plan: Plan, latest: Version | None, applied: Applied[Any], learner: L
         learner=learner.name,
         state=learner.dump(applied.state),
         run=plan.key,
+        day=day,
         as_of=max(filter(None, (day, before)), default=None),
         set_aside=applied.set_aside,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -22,13 +23,17 @@ class Item(Noun):
 
 
 class Plan(Noun):
-    """Written create-only before the first call. Everything later reads it, never the present `latest`."""
+    """Written create-only before the first call. Everything later reads it, never the present `latest`.
+
+    `withdrawn` are the ids of traces that were learned before, with another content.
+    """
 
     key: str
     request: RunRequest
     base_version: int
     items: tuple[Item, ...]
     unread: tuple[Unread, ...] = ()
+    withdrawn: tuple[str, ...] = ()
 
 
 class Sizing(Noun):
@@ -132,6 +137,21 @@ class Failure(Noun):
     message: str
 
 
+Happened = Literal["learned", "supplement", "already learned", "no traces", "named only", "failed"]
+
+
+class DayResult(Noun):
+    """What a night or a backfill did about one day. `traces` are those that it read, or would have."""
+
+    day: date
+    happened: Happened
+    traces: int = 0
+    version: int | None = None
+    run: str = ""
+    model_calls: int = 0
+    note: str = ""
+
+
 class RunResult(Noun):
     """A run's outcome. Commands print the figures; fates and what was set aside are for the summary."""
 
@@ -156,4 +176,5 @@ class RunResult(Noun):
     set_aside: tuple[SetAside, ...] = ()
     more_set_aside: int = 0
     left_out: tuple[Unread, ...] = ()
+    days: tuple[DayResult, ...] = ()
     error: Failure | None = None

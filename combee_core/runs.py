@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import count
 from typing import TypeVar
 
@@ -123,10 +124,10 @@ class Run:
         """Record the result."""
         return self._create("result.json", result)
 
-    def note_flow_run(self, flow_run_id: str) -> None:
-        """Remember that this flow run works on this plan."""
+    def note_flow_run(self, flow_run_id: str, day: date | None = None) -> None:
+        """Remember that this flow run works on this plan; one that learns several days has a plan for each."""
         self.store.create(self.path(f"flow-runs/{flow_run_id}"), b"{}")
-        self.store.create(f"flow-runs/{flow_run_id}", self.key.encode())
+        self.store.create(_worked_on(flow_run_id, day), self.key.encode())
 
     def _read(self, name: str, kind: type[N]) -> N | None:
         blob = self.store.read(self.path(name))
@@ -156,13 +157,19 @@ def _state(number: int) -> str:
     return f"state-{number:04d}.json"
 
 
-def run_of(store: Store, flow_run_id: str) -> Run | None:
-    """The run that a flow run has worked on, if any."""
-    blob = store.read(f"flow-runs/{flow_run_id}")
+def _worked_on(flow_run_id: str, day: date | None) -> str:
+    return f"flow-runs/{flow_run_id}.{day}" if day else f"flow-runs/{flow_run_id}"
+
+
+def run_of(store: Store, flow_run_id: str, day: date | None = None) -> Run | None:
+    """The run that a flow run has worked on, if any: that of `day`, or the latest of all."""
+    # Days sort as they are learned.
+    keys = [_worked_on(flow_run_id, day)] if day else store.list(_worked_on(flow_run_id, None))
+    blob = store.read(keys[-1]) if keys else None
     return Run(store, blob.data.decode()) if blob else None
 
 
-def run_key(request: RunRequest, items: Sequence[Item], generation: int, prompts: str = "") -> str:
+def run_key(request: RunRequest, items: Sequence[Item], generation: int | str, prompts: str = "") -> str:
     """Hash of playbook, source, settings: a day is known by its source and date, other input by its content.
 
     `prompts` stands for prompt files that replace the learner's own; their place is not part of the key.
@@ -190,18 +197,36 @@ def find_or_plan(
     A plan of nothing is followed by a new one as soon as there is something. With `request.again`, so is a run that
     is finished, or whose input is not there any more; any other is gone on with. `prompts` is as for `run_key`.
     """
-    runs = [Run(store, run_key(request, items, 0, prompts))]
-    while store.read(runs[-1].path("plan.json")):
-        runs.append(Run(store, run_key(request, items, len(runs), prompts)))
-    *planned, fresh = runs
-    if planned and not _makes_way(planned[-1], request, items):
-        return planned[-1]
-    if store.list(fresh.path("")):
-        raise StoreError(f"{store.uri}/{fresh.path('')} has records but no plan; move the whole folder away")
+    planned, fresh = generations(store, request, items, prompts)
+    if planned and not _makes_way(planned, request, items):
+        return planned
     plan = Plan(key=fresh.key, request=request, base_version=base, items=tuple(items), unread=tuple(unread))
-    # Whoever comes second reads the first one's plan.
-    store.create(fresh.path("plan.json"), plan.model_dump_json().encode())
-    return fresh
+    return begin(store, plan)
+
+
+def generations(
+    store: Store, request: RunRequest, items: Sequence[Item], prompts: str = "", attempt: str = ""
+) -> tuple[Run | None, Run]:
+    """The newest run of this request, if there is any, and the one that would follow it, which has no plan yet.
+
+    Runs of a named `attempt` are a chain of their own.
+    """
+    newest = None
+    for number in count():
+        run = Run(store, run_key(request, items, f"{attempt}.{number}" if attempt else number, prompts))
+        if store.read(run.path("plan.json")) is None:
+            break
+        newest = run
+    return newest, run
+
+
+def begin(store: Store, plan: Plan) -> Run:
+    """Write the plan; its run. Whoever comes second works on the first one's plan."""
+    run = Run(store, plan.key)
+    if store.read(run.path("plan.json")) is None and store.list(run.path("")):
+        raise StoreError(f"{store.uri}/{run.path('')} has records but no plan; move the whole folder away")
+    store.create(run.path("plan.json"), plan.model_dump_json().encode())
+    return run
 
 
 def _makes_way(run: Run, request: RunRequest, items: Sequence[Item]) -> bool:

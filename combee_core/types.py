@@ -5,7 +5,7 @@ TraceFile ─▶ Trajectory ─▶ Reflection ─▶ Group ─▶ Delta ─▶ U
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -214,8 +214,14 @@ class Vote(Noun):
 
 
 class Update(Noun):
-    """What one batch changes: the merged operations and the votes, ready to be applied to a state."""
+    """What one batch changes: the merged operations and the votes, ready to be applied to a state.
 
+    `day` is the day that it was learned from; what a newer day wrote is not overwritten. Verdicts of the traces
+    `withdrawn` are taken back before the votes are counted: those traces have changed.
+    """
+
+    day: date | None = None
+    withdrawn: tuple[str, ...] = ()
     operations: tuple[Operation, ...] = ()
     votes: tuple[Vote, ...] = ()
     set_aside: tuple[SetAside, ...] = ()

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Version(Noun):
-    """One published version.
+    """One published version. `day` is the one that it was learned from, `as_of` the newest of all before it.
 
     `models` answered for this version, `learned_by` for it and all before it; an import adds none. `set_aside` is
     what the run could not apply because `latest` had moved meanwhile.
@@ -40,6 +40,7 @@ class Version(Noun):
     flow_run_id: str = ""
     models: tuple[str, ...] = ()
     learned_by: tuple[str, ...] = ()
+    day: date | None = None
     as_of: date | None = None
     origin: str = "learned"
     note: str = ""

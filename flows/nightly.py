@@ -1,10 +1,10 @@
-"""A day's traces → epoch → the day's marker."""
+"""A day's traces → epoch → the day's marker, after the days that were missed before it."""
 
 from __future__ import annotations
 
 from prefect import flow
 
-from combee_core.config import RunRequest
+from combee_core.config import Nights, RunRequest
 from combee_core.records import RunResult
 from flows.epoch import epoch
 from tasks import days
@@ -12,10 +12,14 @@ from tasks.children import without_heartbeats
 
 
 @flow(name="nightly", flow_run_name="nightly-{request.playbook}", persist_result=False)
-def nightly(request: RunRequest) -> RunResult:
-    """Learn from one day's traces: the request's day, or the day before the scheduled start in its time zone."""
-    dated = days.dated(request)
+def nightly(request: RunRequest, nights: Nights = Nights()) -> RunResult:
+    """Learn from one day's traces: the request's day, or the day before the scheduled start in its time zone.
+
+    Without a day of its own the request's last days are looked at first, for what was missed or came late.
+    """
+    agenda = days.of_night(request, nights)
     with without_heartbeats():
-        result = epoch(dated)
-    days.mark(dated, result)
-    return result
+        for dated in agenda.work():
+            with agenda.trying(dated):
+                agenda.learned(dated, epoch(dated))
+    return agenda.result()

@@ -13,17 +13,18 @@ from combee_core.adapters.workshop import close
 from combee_core.config import RunRequest
 from combee_core.errors import UsageError
 from combee_core.records import RunResult
+from flows.backfill import backfill
 from flows.epoch import epoch
 from flows.nightly import nightly
 from tasks.terminal import Outcome, outcome, ready_again, spare_the_terminal, top_run
 
-FLOWS: dict[str, Flow[Any, RunResult]] = {"epoch": epoch, "nightly": nightly}
+FLOWS: dict[str, Flow[Any, RunResult]] = {"epoch": epoch, "nightly": nightly, "backfill": backfill}
 
 
-def start(name: str, request: RunRequest) -> Outcome:
-    """Run a top flow; its result, and the error if it failed."""
+def start(name: str, request: RunRequest, **more: Any) -> Outcome:
+    """Run a top flow, with `more` parameters than the request; its result, and the error if it failed."""
     spare_the_terminal()
-    return _run(FLOWS[name], request)
+    return _run(FLOWS[name], {"request": request, **more})
 
 
 def restart(flow_run_id: str) -> Outcome:
@@ -38,12 +39,12 @@ def restart(flow_run_id: str) -> Outcome:
         if flow is None:
             raise UsageError(f"flow run {flow_run_id} is not a run of {' or '.join(FLOWS)}")
         run = ready_again(client, run)
-    return _run(flow, RunRequest.model_validate(run.parameters["request"]), run)
+    return _run(flow, flow.validate_parameters(run.parameters), run)
 
 
-def _run(flow: Flow[Any, RunResult], request: RunRequest, run: FlowRun | None = None) -> Outcome:
+def _run(flow: Flow[Any, RunResult], parameters: dict[str, Any], run: FlowRun | None = None) -> Outcome:
     try:
-        state = run_flow(flow, flow_run=run, parameters={"request": request}, return_type="state")
-        return outcome(state, request)
+        state = run_flow(flow, flow_run=run, parameters=parameters, return_type="state")
+        return outcome(state, parameters["request"])
     finally:
         close()

@@ -1,51 +1,224 @@
-"""Which day a night learns, and the marker that says that it did."""
+"""The days of a night or a backfill: which they are, what there is to learn of each, the marker that says it was."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 
 from prefect import get_run_logger
 from prefect.runtime import flow_run
 
+from combee_core import nights
 from combee_core.adapters.stores import open_store
-from combee_core.base import content_hash
-from combee_core.config import RunRequest
-from combee_core.days import day_window, zone
-from combee_core.errors import UsageError
-from combee_core.records import RunResult
-from combee_core.runs import run_of
-from tasks.entry import top_id
+from combee_core.base import is_simulated
+from combee_core.config import DateRange, Nights, RunRequest
+from combee_core.day_runs import Choice, DayInput, choose, outlook
+from combee_core.days import is_over, zone
+from combee_core.errors import CombeeError, RunError, RunHeld, RunStopped, UsageError
+from combee_core.learners import load_learner
+from combee_core.ledger import STAGES
+from combee_core.markers import mark
+from combee_core.nights import Night, day_result, night_of, note_day, noted_days, summed
+from combee_core.outcome import replayed
+from combee_core.publish import refuse_mixing
+from combee_core.records import DayResult, RunResult
+from combee_core.runs import Run
+from combee_core.versions import Versions
+from tasks import report
+from tasks.entry import prompts_of, top_id
+from tasks.reading import forget_input, read_days
 
 
-def dated(request: RunRequest) -> RunRequest:
-    """The request with its day: as given, as planned before a rerun, or the local day before the scheduled start.
+class Agenda:
+    """A flow run's days, in order. Each is looked at when its turn has come, on what those before it have published."""
+
+    def __init__(self, request: RunRequest, night: Night) -> None:
+        forget_input()
+        self._request, self._night = request, night
+        self._store = open_store(request.store)
+        self._versions = Versions(self._store, request.playbook)
+        self._noted = {line.day: line for line in noted_days(self._store, top_id())}
+        self._lines: list[DayResult] = []
+        self._results: list[RunResult] = []
+        self._put_off: list[CombeeError] = []
+        self._choices: dict[date, Choice] = {}
+
+    def work(self) -> Iterator[RunRequest]:
+        """The request of each day on which there is something to learn, and of a night's own day in any case."""
+        refuse_mixing(self._versions.latest(), self._request.settings.model.model)
+        for day in self._night.named:
+            self._name(day)
+        for day in self._night.days:
+            dated = self._dated(day)
+            noted = self._noted.get(day)
+            if noted and noted.happened != "failed":
+                self._recall(noted)
+                continue
+            choice = self._choose(dated)
+            if choice.is_work or (day == self._night.own and choice.happened == "no traces"):
+                self._choices[day] = choice
+                yield dated
+            else:
+                self._pass(day, choice)
+
+    @contextmanager
+    def trying(self, dated: RunRequest) -> Iterator[None]:
+        """Name the day in an error. A night puts a failed day off and goes on; everything else stops at it."""
+        day = _day_of(dated)
+        try:
+            yield
+        except CombeeError as error:
+            failed = DayResult(day=day, happened="failed", traces=self._choices[day].traces, note=str(error))
+            self._end(failed)
+            if len(self._night.days) > 1:
+                error.args = (f"{day}: {error}", *error.args[1:])
+            if not self._can_wait(error, day):
+                report.days(self._lines)
+                raise
+            get_run_logger().error("%s; the night goes on with the next day", error)
+            self._put_off.append(error)
+
+    def learned(self, dated: RunRequest, result: RunResult) -> None:
+        """Leave the day's mark. An empty day stays open."""
+        plan = Run(self._store, result.run).plan()
+        if plan.items:
+            mark(self._store, plan, result.version)
+        self._results.append(result)
+        self._end(day_result(_day_of(dated), self._choices[_day_of(dated)].happened, result))
+
+    def result(self) -> RunResult:
+        """All days as one result. Raises `RunError` if a day was put off."""
+        if self._night.undertaking:
+            nights.accomplish(self._store, self._night.undertaking)
+        if len(self._lines) > 1 or self._night.own is None:
+            report.days(self._lines)
+        if self._put_off:
+            first, more = self._put_off[0], len(self._put_off) - 1
+            others = f" (and {more} more days)" if more else ""
+            raise RunError(f"{first}{others}; the other days were learned, the next night tries again", "night", "")
+        if len(self._results) == 1 and self._night.own:
+            return self._results[0].model_copy(update={"days": tuple(self._lines)})
+        return summed(self._results, self._lines, self._results[-1] if self._results else self._standing())
+
+    def _dated(self, day: date) -> RunRequest:
+        source = self._request.source.model_copy(update={"day": day})
+        again = self._request.again and day == self._night.own
+        return self._request.model_copy(update={"source": source, "again": again})
+
+    def _input(self, dated: RunRequest) -> DayInput:
+        days = (*self._night.named, *self._night.days)
+        found = read_days(self._request.source, min(days), max(days))[_day_of(dated)]
+        return DayInput(dated, found.items, found.unread)
+
+    def _choose(self, dated: RunRequest) -> Choice:
+        latest, night = self._versions.latest(), self._night
+        base = night.base if night.base is not None else latest.version if latest else 0
+        choice = choose(self._store, self._input(dated), base, prompts_of(dated.settings), night.attempt)
+        if choice.run and choice.is_work:
+            choice.run.note_flow_run(top_id(), _day_of(dated))
+        return choice
+
+    def _name(self, day: date) -> None:
+        seen = outlook(self._store, self._input(self._dated(day)))
+        if seen.is_work:
+            self._say(DayResult(day=day, happened="named only", traces=seen.traces))
+
+    def _pass(self, day: date, choice: Choice) -> None:
+        """Nothing to do: a day that was learned gives its recorded result."""
+        run = choice.run.key if choice.run else ""
+        line = DayResult(day=day, happened=choice.happened, traces=choice.traces, version=choice.version, run=run)
+        if day == self._night.own:
+            self._recall(line)
+        elif self._night.own is None:
+            self._say(line)
+
+    def _recall(self, line: DayResult) -> None:
+        result = Run(self._store, line.run).result()
+        self._results.append(replayed(result) if result else self._standing())
+        self._say(line.model_copy(update={"model_calls": 0}))
+
+    def _end(self, line: DayResult) -> None:
+        note_day(self._store, top_id(), line)
+        self._say(line)
+
+    def _say(self, line: DayResult) -> None:
+        self._lines.append(line)
+        get_run_logger().info("%s", told(line))
+
+    def _can_wait(self, error: CombeeError, day: date) -> bool:
+        passing = isinstance(error, RunError) and not isinstance(error, RunHeld | RunStopped)
+        return passing and self._night.own not in (None, day)
+
+    def _standing(self) -> RunResult:
+        """Where the playbook stands, with nothing done."""
+        latest, settings = self._versions.latest(), self._request.settings
+        learner = load_learner(settings.learner, settings.prompts)
+        return RunResult(
+            playbook=self._request.playbook,
+            version=latest.version if latest else 0,
+            digest=latest.digest if latest else learner.digest(learner.empty()),
+            flow_run_id=top_id(),
+            simulated=is_simulated(settings.model.model),
+            model_calls=dict.fromkeys(STAGES, 0),
+        )
+
+
+def told(line: DayResult) -> str:
+    """A day as a line of the log."""
+    version = f", version {line.version}" if line.version else ""
+    calls = f", {line.model_calls} model calls" if line.model_calls else ""
+    note = f" ({line.note})" if line.note and line.traces else ""
+    return f"{line.day}: {line.happened}: {line.traces} traces{version}{calls}{note}"
+
+
+def of_night(request: RunRequest, nights: Nights) -> Agenda:
+    """The day that the request names; without one the local day before the scheduled start, and the days before it.
 
     Raises `UsageError` for a day in the future and an unknown time zone.
     """
     if request.source.day:
-        return _begun(request, request.source.day)
-    run = run_of(open_store(request.store), top_id())
-    if run:
-        return run.plan().request
-    start = flow_run.scheduled_start_time or datetime.now(UTC)
-    day = start.astimezone(zone(request.source.timezone)).date() - timedelta(days=1)
-    return request.model_copy(update={"source": request.source.model_copy(update={"day": day})})
+        _has_begun(request.source.day, request.source.timezone)
+    return Agenda(request, night_of(open_store(request.store), top_id(), lambda: _chosen(request, nights)))
 
 
-def _begun(request: RunRequest, day: date) -> RunRequest:
-    window, now = day_window(day, request.source.timezone), datetime.now(UTC)
-    if now < window.start:
-        raise UsageError(f"{day} has not begun in {request.source.timezone}; name a day that is over")
-    if now < window.end:
-        get_run_logger().warning("%s is not over in %s: later traces will be missing", day, request.source.timezone)
-    return request
-
-
-def mark(request: RunRequest, result: RunResult) -> None:
-    """Write, once, that this day of this source was learned into this playbook. An empty day stays open."""
-    if not result.accounting.total:
-        return
+def _chosen(request: RunRequest, nights: Nights) -> Night:
     source = request.source
-    where = content_hash(list(source.uris), source.timezone)[:16]
-    key = f"days/{request.playbook}/{where}/{source.day}.json"
-    open_store(request.store).create(key, result.model_dump_json(exclude={"set_aside"}).encode())
+    if source.day:
+        return Night(days=(source.day,), own=source.day)
+    start = flow_run.scheduled_start_time or datetime.now(UTC)
+    own = start.astimezone(zone(source.timezone)).date() - timedelta(days=1)
+    before = tuple(own - timedelta(days=n) for n in range(nights.lookback, 0, -1))
+    if nights.missed == "skip":
+        return Night(days=(own,), own=own, named=before)
+    return Night(days=(*before, own), own=own)
+
+
+def of_backfill(request: RunRequest, days: DateRange, *, force: bool, independent: bool) -> Agenda:
+    """Every day of the range. Raises `UsageError` for days that have not begun and an unknown time zone."""
+    if request.source.day:
+        raise UsageError("a backfill is of a range of days; leave the source's own day empty")
+    _has_begun(days.last, request.source.timezone)
+    store = open_store(request.store)
+
+    def chosen() -> Night:
+        if not (force or independent):
+            return Night(days=days.days)
+        latest = Versions(store, request.playbook).latest()
+        base = (latest.version if latest else 0) if independent else None
+        found = nights.undertake(store, request, days, force=force, base=base)
+        attempt = found.name if force else ""
+        return Night(days=days.days, base=found.base, attempt=attempt, undertaking=found.name)
+
+    return Agenda(request, night_of(store, top_id(), chosen))
+
+
+def _has_begun(day: date, timezone: str) -> None:
+    if not is_over(day, timezone, datetime.now(UTC)):
+        get_run_logger().warning("%s is not over in %s: later traces will be missing", day, timezone)
+
+
+def _day_of(dated: RunRequest) -> date:
+    if dated.source.day is None:
+        raise ValueError("a day's request names its day")
+    return dated.source.day

@@ -12,7 +12,7 @@ from combee_core import backlog, outcome
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.base import Noun
-from combee_core.config import RunRequest
+from combee_core.config import RunRequest, RunSettings
 from combee_core.errors import CombeeError, RunError
 from combee_core.learners import load_learner
 from combee_core.publish import publish, refuse_mixing
@@ -49,12 +49,14 @@ def open_run(request: RunRequest) -> Opened:
 
     A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
     """
-    forget_input()
+    if top_id() == str(flow_run.id):
+        forget_input()
     store = open_store(request.store)
     probe(store)
     results = register(store.uri)
-    run = run_of(store, top_id()) or _plan(request)
-    run.note_flow_run(top_id())
+    day = request.source.day
+    run = run_of(store, top_id(), day) or _plan(request)
+    run.note_flow_run(top_id(), day)
     place = Place(store=store.uri, run=run.key, invocation=invocation())
     if run.result() is not None:
         return Opened(place=place, results=results, done=True)
@@ -66,10 +68,13 @@ def _plan(request: RunRequest) -> Run:
     store = open_store(request.store)
     latest = Versions(store, request.playbook).latest()
     refuse_mixing(latest, request.settings.model.model)
-    found, settings = read_input(request.source), request.settings
-    prompts = load_learner(settings.learner, settings.prompts).fingerprint if settings.prompts else ""
-    base = latest.version if latest else 0
-    return find_or_plan(store, request, found.items, found.unread, base, prompts)
+    found, base = read_input(request.source), latest.version if latest else 0
+    return find_or_plan(store, request, found.items, found.unread, base, prompts_of(request.settings))
+
+
+def prompts_of(settings: RunSettings) -> str:
+    """What stands for prompt files that replace the learner's own, in a run's key."""
+    return load_learner(settings.learner, settings.prompts).fingerprint if settings.prompts else ""
 
 
 @contextmanager

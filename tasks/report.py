@@ -21,7 +21,7 @@ from combee_core.charts import fit_table
 from combee_core.diff import diff
 from combee_core.errors import UsageError
 from combee_core.playbook import Playbook
-from combee_core.records import RunResult, State
+from combee_core.records import DayResult, RunResult, State
 from combee_core.sizes import Decision
 from combee_core.tally import tally
 
@@ -55,6 +55,13 @@ def unlearned(result: RunResult, most: int = ROWS) -> list[dict[str, object]]:
         return rows
     where = f"backlog/{result.playbook}/ of the store, and what was skipped in runs/{result.run}/plan.json"
     return [*rows[:most], {"trace": f"… and {len(rows) - most:,} more", "fate": "", "why": f"all of them: {where}"}]
+
+
+def days(lines: Sequence[DayResult], most: int = ROWS) -> None:
+    """What became of each day of a night or a backfill; of a long list the days on which something happened."""
+    idle = ("already learned", "no traces") if len(lines) > most else ()
+    rows = [line.model_dump(mode="json") for line in lines if line.happened not in idle][-most:]
+    create_table_artifact(table=rows, key="days", description=f"{len(lines)} days, {len(rows)} of them shown")
 
 
 def fit(decision: Decision) -> None:

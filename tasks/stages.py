@@ -64,5 +64,6 @@ def merge(place: Place, results: Results) -> str:
     """Apply what the batch learned and write the state after it, once; its digest."""
     shop = open_workshop(place)
     state = shop.state_before(place.number)
-    after = conclude(place.number, state, shop.plan.base_version + 1, results, learner=shop.learner, tell=shop.tell)
+    version, plan = shop.plan.base_version + 1, shop.plan
+    after = conclude(place.number, state, version, results, learner=shop.learner, tell=shop.tell, plan=plan)
     return shop.learner.digest(shop.learner.load(shop.run.save_state(after).state))

@@ -16,6 +16,7 @@ from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, open_workshop
 from combee_core.config import RunRequest
 from combee_core.errors import CombeeError, UsageError
+from combee_core.nights import noted_days
 from combee_core.outcome import never_begun
 from combee_core.records import RunResult
 from combee_core.runs import run_of
@@ -69,12 +70,14 @@ def _failure(request: RunRequest, flow_run_id: str, error: BaseException) -> Run
     try:
         store = open_store(request.store)
         run = run_of(store, flow_run_id) if flow_run_id else None
-        known = failed_result(open_workshop(Place(store=store.uri, run=run.key)), error) if run else None
+        begun = run is not None and run.result() is None
+        known = failed_result(open_workshop(Place(store=store.uri, run=run.key)), error) if run and begun else None
+        days = noted_days(store, flow_run_id)
     except CombeeError:
         # The store itself may be what failed; the error that is reported says so.
-        known = None
+        known, days = None, ()
     result = known or never_begun(request, error)
-    return result.model_copy(update={"flow_run_id": flow_run_id})
+    return result.model_copy(update={"flow_run_id": flow_run_id, "days": days})
 
 
 def spare_the_terminal() -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
 
 from combee_core.adapters.sources import find_files
 from combee_core.adapters.spool import FileSpool
 from combee_core.config import Source
 from combee_core.days import day_window
 from combee_core.errors import UsageError
-from combee_core.ingest import ingest
+from combee_core.ingest import ingest, ingest_days
 from combee_core.ports import ReadOptions, Scorer
 from combee_core.records import Item
 from combee_core.samples import read_samples
@@ -51,11 +52,26 @@ def load_input(source: Source) -> Input:
     """
     if source.kind == "samples":
         return Input(_catalogue(sample for uri in source.uris for sample in _samples(uri))[: source.limit])
-    window = day_window(source.day, source.timezone) if source.day else None
-    options = ReadOptions(ground_truth=source.ground_truth, fields=source.fields)
-    files = (file for uri in source.uris for file in find_files(uri))
-    found = ingest(files, readers(), options, window, FileSpool(Trajectory))
+    if source.day:
+        return load_days(source, source.day, source.day)[source.day]
+    found = ingest(_files(source), readers(), _options(source), None, FileSpool(Trajectory))
     return Input(found.trajectories[: source.limit], found.unread)
+
+
+def load_days(source: Source, first: date, last: date) -> dict[date, Input]:
+    """The input of each day from `first` to `last`, as `load_input` would give it, from one reading of the source."""
+    days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
+    windows = [day_window(day, source.timezone) for day in days]
+    found = ingest_days(_files(source), readers(), _options(source), windows, FileSpool(Trajectory))
+    return {day: Input(one.trajectories[: source.limit], one.unread) for day, one in zip(days, found, strict=True)}
+
+
+def _options(source: Source) -> ReadOptions:
+    return ReadOptions(ground_truth=source.ground_truth, fields=source.fields)
+
+
+def _files(source: Source) -> Iterator[TraceFile | Unread]:
+    return (file for uri in source.uris for file in find_files(uri))
 
 
 def _catalogue(samples: Iterable[Sample]) -> Catalogue[Sample]:

@@ -94,7 +94,7 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
     """Print a run's outcome; the exit code: 2 if wrong use was found only when the flow ran."""
     if as_json:
         print(json.dumps(_shown(result), ensure_ascii=False))
-    elif result.run:
+    elif result.run or result.days:
         print("\n".join(run_lines(result)))
     for file in result.left_out[:_LEFT_OUT]:
         note(f"left out: {file.where}: {file.reason}")
@@ -105,7 +105,9 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
     if result.error:
         note(result.error.message)
         if not isinstance(error, UsageError):
-            note(f"nothing was published; mend the cause, then: combee rerun {result.flow_run_id}")
+            learned = [line for line in result.days if line.happened in ("learned", "supplement")]
+            published = f"{len(learned)} days were learned and stay published" if learned else "nothing was published"
+            note(f"{published}; mend the cause, then: combee rerun {result.flow_run_id}")
     return _exit_code(result, error)
 
 
@@ -116,7 +118,8 @@ def _exit_code(result: RunResult, error: BaseException | None) -> int:
 
 
 def _shown(result: RunResult) -> dict[str, Any]:
-    shown = result.model_dump(mode="json", include={*SHOWN, *(("error",) if result.error else ())})
+    more = [name for name in ("days", "error") if getattr(result, name)]
+    shown = result.model_dump(mode="json", include={*SHOWN, *more})
     for amounts in ("tokens", "cost"):
         if not shown[amounts]["at_least"] or shown[amounts]["total"] is None:
             del shown[amounts]["at_least"]

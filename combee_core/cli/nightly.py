@@ -14,6 +14,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--traces", required=True, metavar="URI", help="folder or s3:// prefix of the traces")
     parser.add_argument("--day", type=options.day_of, metavar="D", help="2026-11-30; yesterday without it")
     parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)")
+    options.add_nights(parser)
     options.add_run(parser)
     parser.set_defaults(command=run)
 
@@ -22,8 +23,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the nightly flow."""
     from combee_core.cli import launch
 
+    nights = options.nights_of(args)
     request = options.request_of(args, uris=(args.traces,), day=args.day, timezone=args.timezone)
     request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
-    result, error = launch.terminal().start("nightly", request)
+    result, error = launch.terminal().start("nightly", request, nights=nights)
     return launch.report(result, error, as_json=args.json)

@@ -14,9 +14,12 @@ from pydantic import BaseModel, ValidationError
 from combee_core.config import (
     AUTO,
     SIMULATED,
+    DateRange,
     Grouping,
     MergeForm,
+    Missed,
     ModelSettings,
+    Nights,
     Peak,
     RunRequest,
     RunSettings,
@@ -67,6 +70,13 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("tasks")
     _add(group, RunSettings, "shard_size", number_or_auto)
     group.add_argument("--dask", metavar="ADDRESS", help=_help(RunSettings, "dask"))
+
+
+def add_nights(parser: argparse.ArgumentParser) -> None:
+    """What a night without a day of its own looks at besides."""
+    group = parser.add_argument_group("missed days, where no --day is named")
+    _add(group, Nights, "lookback", int)
+    group.add_argument("--missed", choices=get_args(Missed), help=_help(Nights, "missed"))
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -134,6 +144,26 @@ def request_of(args: argparse.Namespace, **source: Any) -> RunRequest:
             ),
             settings=RunSettings(**_given(args, RunSettings), sizes=sizes_of(args), model=model_of(args)),
         )
+
+
+def nights_of(args: argparse.Namespace) -> Nights:
+    """What a night looks at besides its own day. Raises `UsageError` where a day is named, which is learned alone."""
+    given = _given(args, Nights)
+    if args.day and given:
+        raise UsageError(f"--{min(given)} is for nights without --day: a named day is learned alone")
+    with _said_plainly():
+        return Nights(**given)
+
+
+def range_of(text: str) -> DateRange:
+    """`2026-11-01..2026-11-30`, or one day alone. Raises `UsageError` for anything else."""
+    first, _, last = text.partition("..")
+    try:
+        ends = date.fromisoformat(first), date.fromisoformat(last or first)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no range of days such as 2026-11-01..2026-11-30 ({error})") from error
+    with _said_plainly():
+        return DateRange(first=ends[0], last=ends[1])
 
 
 def model_of(args: argparse.Namespace) -> ModelSettings:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from combee_core.playbook import Bullet
 from combee_core.playbook_text import render_bullet
-from combee_core.records import RunResult, Sizing
+from combee_core.records import DayResult, RunResult, Sizing
 from combee_core.summary import amount, insights, parts_read
 
 
@@ -19,6 +19,8 @@ def run_lines(result: RunResult) -> Iterator[str]:
         yield f"{result.playbook}: {known if result.version else 'no version yet'}"
     if result.note:
         yield result.note
+    if result.days != result.days[:1]:
+        yield from day_lines(result.days)
     counts = result.accounting.model_dump()
     yield "traces: " + ", ".join(f"{number} {fate}" for fate, number in counts.items() if number or fate == "in")
     yield from filter(None, (_size(result.sizing), parts_read(result), insights(result.survival)))
@@ -29,6 +31,15 @@ def run_lines(result: RunResult) -> Iterator[str]:
     for fate in result.fates:
         if not fate.is_settled:
             yield f"  {fate.fate}: {fate.trace_id}: {fate.reason}"
+
+
+def day_lines(days: Sequence[DayResult]) -> Iterator[str]:
+    """A line a day, under headings."""
+    head = ("day", "", "traces", "version", "calls", "run")
+    rows = [(str(d.day), d.happened, d.traces, d.version or "-", d.model_calls, d.run or "-") for d in days]
+    wide = max(len(row[1]) for row in (head, *rows))
+    for day, happened, traces, version, calls, run in (head, *rows):
+        yield f"{day:<10}  {happened:<{wide}}  {traces:>7}  {version:>7}  {calls:>6}  {run}"
 
 
 def _size(sizing: Sizing | None) -> str:

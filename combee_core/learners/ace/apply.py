@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
+from datetime import date
 
-from combee_core.learners.ace.desk import Desk, joined, tallied
+from combee_core.learners.ace.desk import Desk, joined, tallied, without
 from combee_core.playbook import Bullet, Change, Playbook, fold
 from combee_core.ports import Applied
 from combee_core.types import Operation, OperationKind, SetAside, Update, Vote
@@ -14,19 +15,28 @@ def apply(playbook: Playbook, update: Update, version: int) -> Applied[Playbook]
     """Votes first, in any order, then operations in their order. `version` is the number that new and changed bullets
     get. What no vote and no operation names stays as it is.
 
-    A trace that a bullet has already counted is not counted again. An operation on a bullet that is gone or no longer
-    has the text it had when the operation was proposed is set aside. An ADD that repeats a bullet adds its evidence.
+    A trace that a bullet has already counted is not counted again, unless its verdict is withdrawn. An operation on a
+    bullet that is gone, no longer has the text it had when the operation was proposed, or was changed by a newer day
+    is set aside. An ADD that repeats a bullet adds its evidence.
     """
     desk = Desk.open(playbook)
+    _withdraw(desk, frozenset(update.withdrawn))
     set_aside = list(_count(desk, update.votes))
     ids = {}
     for index, op in enumerate(update.operations):
-        if flaw := _flaw(desk, op):
+        if flaw := _flaw(desk, op) or _overtaken(desk, op, update.day):
             what = f"{' '.join([op.kind, *op.bullet_ids])}: {op.text}"
             set_aside.append(SetAside(what=what, reason=flaw, where=op.origin))
         elif ended_in := _VERBS[op.kind](desk, op.model_copy(update={"text": fold(op.text)}), version):
             ids[index] = ended_in
+            desk.date(ended_in, update.day, version)
     return Applied(desk.close(), tuple(set_aside), ids)
+
+
+def _withdraw(desk: Desk, traces: Set[str]) -> None:
+    for bullet in list(desk.bullets.values()) if traces else ():
+        if any(entry.trace_id in traces for entry in bullet.counted):
+            desk.put(without(bullet, traces))
 
 
 def _count(desk: Desk, votes: Iterable[Vote]) -> Iterable[SetAside]:
@@ -56,6 +66,15 @@ def _flaw(desk: Desk, op: Operation) -> str:
             return f"the bullet {bullet_id} is gone since this was proposed"
         if desk.bullets[bullet_id].text != text:
             return f"the bullet {bullet_id} has changed since this was proposed"
+    return ""
+
+
+def _overtaken(desk: Desk, op: Operation, day: date | None) -> str:
+    """Why an older day may not change these bullets, or nothing. The same text again is evidence, whatever its day."""
+    for bullet in (desk.bullets[bullet_id] for bullet_id in op.bullet_ids):
+        evidence = op.kind is OperationKind.UPDATE and fold(op.text) == bullet.text
+        if day and bullet.as_of and bullet.as_of > day and not evidence:
+            return f"the bullet {bullet.id} was changed by a newer day, {bullet.as_of}; {day} does not overwrite it"
     return ""
 
 

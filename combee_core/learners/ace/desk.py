@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from datetime import date
 
 from combee_core.learners.ace.sections import find_section, others, slug
 from combee_core.playbook import Bullet, Counted, Playbook, Section
@@ -79,6 +80,12 @@ class Desk:
         if section is not None:
             self.place[bullet.id] = section
 
+    def date(self, bullet_id: str, day: date | None, version: int) -> None:
+        """Note the day of a change that `version` made to a bullet; an older day than is known changes nothing."""
+        bullet = self.bullets[bullet_id]
+        if day and bullet.updated == version and (bullet.as_of is None or bullet.as_of < day):
+            self.bullets[bullet_id] = bullet.model_copy(update={"as_of": day})
+
     def take_out(self, bullet_id: str) -> None:
         """Remove a bullet; its id stays used."""
         self._forget(self.bullets.pop(bullet_id))
@@ -109,6 +116,18 @@ def tallied(bullet: Bullet, votes: Iterable[Vote]) -> Bullet:
     )
 
 
+def without(bullet: Bullet, traces: Set[str]) -> Bullet:
+    """The bullet without the verdicts of these traces."""
+    gone = [entry for entry in bullet.counted if entry.trace_id in traces]
+    return bullet.model_copy(
+        update={
+            "helpful": max(0, bullet.helpful - _of("helpful", gone)),
+            "harmful": max(0, bullet.harmful - _of("harmful", gone)),
+            "counted": tuple(entry for entry in bullet.counted if entry.trace_id not in traces),
+        }
+    )
+
+
 def joined(bullets: Sequence[Bullet]) -> Bullet:
     """Several bullets as the first one: counters added (a trace that judged two of them counts once, harmful before
     helpful), sources and histories put together."""
@@ -124,6 +143,7 @@ def joined(bullets: Sequence[Bullet]) -> Bullet:
             "harmful": max(0, harmful + sum(bullet.harmful for bullet in bullets)),
             "sources": tuple(sorted({source for bullet in bullets for source in bullet.sources})),
             "counted": _in_order(once.values()),
+            "as_of": max((bullet.as_of for bullet in bullets if bullet.as_of), default=None),
             "history": tuple(change for bullet in bullets for change in bullet.history),
         }
     )

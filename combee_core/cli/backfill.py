@@ -1,0 +1,44 @@
+"""`combee backfill`: learn the days of a range in order, each on what those before it taught."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from typing import Any
+
+from combee_core.cli import options
+from combee_core.days import is_over
+from combee_core.errors import UsageError
+
+
+def add(commands: Any) -> None:
+    """Register the command."""
+    parser: argparse.ArgumentParser = commands.add_parser("backfill", help="learn the days of a range, in order")
+    parser.add_argument("days", metavar="DAYS", help="2026-11-01..2026-11-30, both included, or one day")
+    parser.add_argument("--traces", required=True, metavar="URI", help="folder or s3:// prefix of the traces")
+    parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)")
+    parser.add_argument("--force", action="store_true", help="learn the days anew, whether they were learned or not")
+    parser.add_argument(
+        "--independent",
+        action="store_true",
+        help="learn every day from the present version, none from another's lessons",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done and learn nothing")
+    options.add_run(parser)
+    parser.set_defaults(command=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the backfill flow."""
+    from combee_core.cli import launch
+
+    days = options.range_of(args.days)
+    request = options.request_of(args, uris=(args.traces,), timezone=args.timezone)
+    request = launch.check(request)
+    is_over(days.last, args.timezone, datetime.now(UTC))
+    if args.dry_run:
+        raise UsageError("--dry-run is not available")
+    launch.warn_if_simulated(request, args.model)
+    flags = {"force": args.force or args.again, "independent": args.independent}
+    result, error = launch.terminal().start("backfill", request, days=days, **flags)
+    return launch.report(result, error, as_json=args.json)

@@ -1,0 +1,144 @@
+"""The days that one flow run learns, written down before the first of them, and what became of each.
+
+nights/<flow run id>.json · nights/<flow run id>/<day>.json · backfills/<key>/<number>.json and .done
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from itertools import count
+
+from combee_core.base import Noun, content_hash
+from combee_core.config import DateRange, RunRequest
+from combee_core.errors import StoreError
+from combee_core.ledger import STAGES
+from combee_core.ports import Store
+from combee_core.records import Accounting, Amounts, DayResult, RunResult
+
+
+class Night(Noun):
+    """Written create-only before anything is read: a rerun goes on with the same days.
+
+    `own` is a night's own day. `base` is the version that every day is learned from, where they are independent;
+    `attempt` names a backfill that learns its days anew, `undertaking` its record.
+    """
+
+    days: tuple[date, ...]
+    own: date | None = None
+    named: tuple[date, ...] = ()
+    base: int | None = None
+    attempt: str = ""
+    undertaking: str = ""
+
+
+def night_of(store: Store, flow_run_id: str, make: Callable[[], Night]) -> Night:
+    """The recorded days of this flow run, or those that `make` gives, recorded now."""
+    key = f"nights/{flow_run_id}.json"
+    blob = store.read(key)
+    if blob is None:
+        made = make()
+        if store.create(key, made.model_dump_json().encode()):
+            return made
+        blob = store.read(key)
+    if blob is None:
+        raise StoreError(f"{store.uri}/{key} was refused as existing and then was not there")
+    return Night.model_validate_json(blob.data)
+
+
+def note_day(store: Store, flow_run_id: str, result: DayResult) -> None:
+    """Write down what this flow run did about a day; the newest note stands, since a rerun may do better."""
+    key = f"nights/{flow_run_id}/{result.day}.json"
+    while True:
+        blob = store.read(key)
+        if store.replace(key, result.model_dump_json().encode(), blob.tag if blob else None):
+            return
+
+
+def noted_days(store: Store, flow_run_id: str) -> tuple[DayResult, ...]:
+    """What this flow run has done so far, day by day."""
+    blobs = (store.read(key) for key in store.list(f"nights/{flow_run_id}/"))
+    return tuple(DayResult.model_validate_json(blob.data) for blob in blobs if blob)
+
+
+class Undertaking(Noun):
+    """A backfill that must be told apart from the same one made again: it learns anew, or from one version."""
+
+    name: str
+    base: int | None = None
+
+
+def undertake(store: Store, request: RunRequest, days: DateRange, *, force: bool, base: int | None) -> Undertaking:
+    """The undertaking of this backfill that has not ended, so that the same command goes on with it; else a new one."""
+    source, settings = request.source, request.settings.identity()
+    what = [request.playbook, sorted(source.uris), source.timezone, str(days.first), str(days.last), settings]
+    key = f"backfills/{content_hash('backfill', *what, force, base is not None)[:16]}"
+    for number in count(1):
+        name = f"{key}/{number:04d}"
+        if store.read(f"{name}.done"):
+            continue
+        fresh = Undertaking(name=name, base=base)
+        store.create(f"{name}.json", fresh.model_dump_json().encode())
+        blob = store.read(f"{name}.json")
+        if blob:
+            return Undertaking.model_validate_json(blob.data)
+    raise AssertionError("numbers do not end")
+
+
+def accomplish(store: Store, name: str) -> None:
+    """Note that an undertaking has ended: the same command makes a new one."""
+    store.create(f"{name}.done", b"{}")
+
+
+def day_result(day: date, happened: str, result: RunResult) -> DayResult:
+    """A run's outcome as the line of its day."""
+    return DayResult.model_validate(
+        {
+            "day": day,
+            "happened": happened if result.accounting.total else "no traces",
+            "traces": result.accounting.total,
+            "version": result.version,
+            "run": result.run,
+            "model_calls": sum(result.model_calls.values()),
+            "note": result.note,
+        }
+    )
+
+
+def summed(results: Sequence[RunResult], days: Sequence[DayResult], last: RunResult) -> RunResult:
+    """The results of several days as one. `last` says where the playbook stands; only unsettled fates are kept."""
+    calls = Counter(dict.fromkeys(STAGES, 0))
+    for result in results:
+        calls.update(result.model_calls)
+    counts = Counter[str]()
+    for result in results:
+        counts.update(result.accounting.model_dump())
+    return last.model_copy(
+        update={
+            "simulated": any(result.simulated for result in (*results, last)),
+            "accounting": Accounting.model_validate(counts),
+            "model_calls": dict(calls),
+            "tokens": _sum(result.tokens for result in results),
+            "cost": _sum(result.cost for result in results),
+            "fates": tuple(fate for result in results for fate in result.fates if not fate.is_settled),
+            "left_out": tuple(dict.fromkeys(file for result in results for file in result.left_out)),
+            "days": tuple(days),
+            "groups": (),
+            "sizing": None,
+            "survival": (),
+        }
+    )
+
+
+def _sum(amounts: Iterable[Amounts]) -> Amounts:
+    """Added up; a sum with unknown parts says so, and of nothing but unknown parts nothing is known."""
+    parts = tuple(amounts)
+    now, ever = [part.this_run for part in parts], [part.total for part in parts]
+    unknown = any(part.at_least for part in parts) or None in now or None in ever
+    return Amounts(this_run=_added(now), total=_added(ever), at_least=unknown)
+
+
+def _added(values: Sequence[float | None]) -> float | int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known or not values else None

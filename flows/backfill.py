@@ -1,0 +1,29 @@
+"""The days of a range in order, each an epoch that builds on those before it."""
+
+from __future__ import annotations
+
+from prefect import flow
+
+from combee_core.config import DateRange, RunRequest
+from combee_core.records import RunResult
+from flows.epoch import epoch
+from tasks import days as its_days
+from tasks.children import without_heartbeats
+
+
+@flow(name="backfill", flow_run_name="backfill-{request.playbook}", persist_result=False)
+def backfill(request: RunRequest, days: DateRange, force: bool = False, independent: bool = False) -> RunResult:
+    """Learn every day of a range that was not learned yet.
+
+    Args:
+        request: What to learn from, and how; the source's own day stays empty.
+        days: The first and the last day, in the source's time zone.
+        force: Learn the days anew, whether they were learned or not.
+        independent: Learn every day from the version that is the latest now, so that no day reads another's lessons.
+    """
+    agenda = its_days.of_backfill(request, days, force=force or request.again, independent=independent)
+    with without_heartbeats():
+        for dated in agenda.work():
+            with agenda.trying(dated):
+                agenda.learned(dated, epoch(dated))
+    return agenda.result()
