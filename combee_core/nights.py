@@ -125,6 +125,7 @@ def summed(results: Sequence[RunResult], days: Sequence[DayResult], last: RunRes
             "left_out": tuple(dict.fromkeys(file for result in results for file in result.left_out)),
             "days": tuple(days),
             "groups": (),
+            "calls": 0,
             "sizing": None,
             "survival": (),
         }
