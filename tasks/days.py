@@ -99,7 +99,7 @@ class Agenda:
             raise RunError(f"{first}{others}; the other days were learned, the next night tries again", "night", "")
         if len(self._results) == 1 and self._night.own:
             return self._results[0].model_copy(update={"days": tuple(self._lines)})
-        return summed(self._results, self._lines, self._results[-1] if self._results else self._standing())
+        return summed(self._results, self._lines, self._standing())
 
     def _dated(self, day: date) -> RunRequest:
         source = self._request.source.model_copy(update={"day": day})
@@ -151,14 +151,17 @@ class Agenda:
         return passing and self._night.own not in (None, day)
 
     def _standing(self) -> RunResult:
-        """Where the playbook stands, with nothing done."""
+        """Where the playbook stands by now."""
         latest, settings = self._versions.latest(), self._request.settings
+        last = self._results[-1] if self._results else None
         learner = load_learner(settings.learner, settings.prompts)
         return RunResult(
             playbook=self._request.playbook,
             version=latest.version if latest else 0,
             digest=latest.digest if latest else learner.digest(learner.empty()),
             flow_run_id=top_id(),
+            run=last.run if last else "",
+            note=last.note if last else "nothing new",
             simulated=is_simulated(settings.model.model),
             model_calls=dict.fromkeys(STAGES, 0),
         )

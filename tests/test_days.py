@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from combee_core.days import day_window, holds, moment_of
+from combee_core.days import day_window, holds, is_over, moment_of
 from combee_core.errors import UsageError
 from combee_core.types import Trajectory
 
@@ -93,3 +93,11 @@ def test_a_time_with_zone_keeps_it():
 def test_an_unknown_zone_is_refused_with_an_example(zone):
     with pytest.raises(UsageError, match="Europe/Berlin"):
         day_window(date(2026, 7, 1), zone)
+
+
+def test_a_day_is_over_when_its_last_hour_is():
+    day, last = date(2026, 11, 1), datetime(2026, 11, 2, 4, 59, tzinfo=UTC)
+    assert not is_over(day, "America/New_York", last)
+    assert is_over(day, "America/New_York", last + timedelta(minutes=1))
+    with pytest.raises(UsageError, match="has not begun in America/New_York"):
+        is_over(day, "America/New_York", datetime(2026, 11, 1, 3, 59, tzinfo=UTC))

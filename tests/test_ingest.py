@@ -30,7 +30,7 @@ from trace_samples import (
 import combee_core.traces
 from combee_core.days import Window, day_window
 from combee_core.errors import UsageError
-from combee_core.ingest import Ingested, ingest
+from combee_core.ingest import Ingested, ingest, ingest_days
 from combee_core.ports import ReadOptions
 from combee_core.records import Item
 from combee_core.spool import MemorySpool
@@ -229,6 +229,26 @@ def test_the_earliest_of_equal_runs_decides_whatever_the_order(rows, with_window
     }
     counted = sum(day == 1 or not with_window for _, day, _ in rows)
     assert len(found.trajectories) + len(found.unread) == counted
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.sampled_from(["1", "2", None])), max_size=12))
+def test_days_that_are_read_together_are_what_each_is_by_itself(rows):
+    files = [
+        plain_jsonl([plain_row(number, output=answer)], f"f{at}", NOON + timedelta(days=day - 1, minutes=at % 3))
+        for at, (number, day, answer) in enumerate(rows)
+    ]
+    files.append(Unread(where="x.gz", reason="damaged gzip"))
+    windows = [day_window(NOON.date() + timedelta(days=n), "UTC") for n in range(3)]
+    together = ingest_days(files, readers(), ReadOptions(), windows, MemorySpool[Trajectory]())
+    assert [whole(found) for found in together] == [whole(read(*files, window=window)) for window in windows]
+
+
+def test_of_several_days_too_only_what_is_of_them_goes_into_the_spool():
+    files = [tau_file([tau_run([say(f"{n}")])], f"f{n}", NOON + timedelta(days=n)) for n in range(-1, 4)]
+    windows, spool = [day_window(NOON.date() + timedelta(days=n), "UTC") for n in range(2)], MemorySpool[Trajectory]()
+    found = ingest_days(files, readers(), ReadOptions(), windows, spool)
+    assert [len(one.trajectories) for one in found] == [1, 1]
+    assert len(spool) == 2
 
 
 class Faulty:

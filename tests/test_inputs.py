@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import date
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from trace_samples import chat_row, lines, plain_row, tau_day
 
-from combee_core.adapters.inputs import Input, load_input, scorer_of
+from combee_core.adapters.inputs import Input, load_days, load_input, scorer_of
 from combee_core.config import Source
 from combee_core.errors import UsageError
 from combee_core.records import Item
@@ -77,6 +78,30 @@ def test_a_day_keeps_its_own_traces(tmp_path: Path) -> None:
         (tmp_path / f"{on}.jsonl").write_bytes(day_jsonl(World(), 5, on, date(2026, 3, on)))
     found = load_input(source(tmp_path, day=date(2026, 3, 2)))
     assert ids(found) == [f"day2-{n:05d}" for n in range(1, 6)]
+
+
+@pytest.mark.parametrize(("day", "hours"), [(date(2026, 3, 8), 23), (date(2026, 11, 1), 25)])
+def test_a_trace_of_each_hour_lies_in_exactly_one_day_of_23_or_25_hours(tmp_path: Path, day: date, hours: int) -> None:
+    start = datetime(day.year, day.month, day.day, 12, tzinfo=UTC) - timedelta(days=2)
+    rows = [plain_row(n, time=(start + timedelta(hours=n)).isoformat()) for n in range(100)]
+    (tmp_path / "hourly").write_text(lines(rows))
+    where = source(tmp_path, timezone="America/New_York")
+    days = load_days(where, day - timedelta(days=3), day + timedelta(days=3))
+    assert len(days[day].items) == hours
+    assert len(days[day - timedelta(days=1)].items) == len(days[day + timedelta(days=1)].items) == 24
+    met = Counter(item.id for found in days.values() for item in found.items)
+    assert met == {f"q{n}": 1 for n in range(100)}
+    for on, found in days.items():
+        assert found.items == load_input(where.model_copy(update={"day": on})).items
+
+
+def test_of_days_read_together_each_has_its_own_limit(tmp_path: Path) -> None:
+    for on in (1, 2):
+        (tmp_path / f"{on}.jsonl").write_bytes(day_jsonl(World(), 5, on, date(2026, 3, on)))
+    days = load_days(source(tmp_path, limit=2), date(2026, 3, 1), date(2026, 3, 3))
+    assert [len(found.items) for found in days.values()] == [2, 2, 0]
+    (first, _) = days[date(2026, 3, 2)].items
+    assert [run.trace_id for run in days[date(2026, 3, 2)].pick([first]) if isinstance(run, Trajectory)] == [first.id]
 
 
 def test_truth_is_withheld_and_fields_are_mapped_where_the_source_says_so(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from combee_core.cli import options
-from combee_core.config import RunRequest, RunSettings
+from combee_core.config import Nights, RunRequest, RunSettings
 from combee_core.errors import UsageError
 
 
@@ -133,3 +133,64 @@ def test_help_shows_the_defaults_of_the_settings(capsys: pytest.CaptureFixture[s
     assert "(auto)" in text
     assert "(5,10,20,40,80)" in text
     assert "of the sampling (0.0)" in text
+
+
+# days
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("2026-11-01..2026-11-30", (date(2026, 11, 1), date(2026, 11, 30))),
+        ("2026-11-05", (date(2026, 11, 5), date(2026, 11, 5))),
+        ("2026-02-28..2026-03-01", (date(2026, 2, 28), date(2026, 3, 1))),
+    ],
+)
+def test_a_range_of_days_has_both_its_ends(text: str, ends: tuple[date, date]) -> None:
+    made = options.range_of(text)
+    assert (made.days[0], made.days[-1]) == ends
+    assert len(made.days) == len(made) == (ends[1] - ends[0]).days + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("2026-11-30..2026-11-01", "ends before it starts"),
+        ("2000-01-01..2026-01-01", "9,498 days; at most 3,660"),
+        ("2026-13-01", "no range of days such as"),
+        ("yesterday", "no range of days such as"),
+        ("2026-11-01..", "no range of days such as"),
+        ("2026-11-01..2026-11-02..2026-11-03", "no range of days such as"),
+        ("..2026-11-02", "no range of days such as"),
+    ],
+)
+def test_a_bad_range_is_wrong_use_and_says_how_to_write_one(text: str, word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        options.range_of(text)
+
+
+def of_night(*args: str) -> Nights:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--day", type=options.day_of)
+    options.add_nights(parser)
+    return options.nights_of(parser.parse_args(args))
+
+
+def test_a_night_looks_back_a_week_unless_it_is_told_otherwise() -> None:
+    assert of_night() == Nights(lookback=7, missed="run")
+    assert of_night("--lookback", "3", "--missed", "skip") == Nights(lookback=3, missed="skip")
+    assert of_night("--day", "2026-11-05") == Nights()
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("--lookback", "-1"), "--lookback -1"),
+        (("--lookback", "367"), "--lookback 367"),
+        (("--day", "2026-11-05", "--lookback", "3"), "--lookback is for nights without --day"),
+        (("--day", "2026-11-05", "--missed", "run"), "--missed is for nights without --day"),
+    ],
+)
+def test_what_a_night_cannot_do_is_wrong_use(args: tuple[str, ...], word: str) -> None:
+    with pytest.raises(UsageError, match=word):
+        of_night(*args)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
 
 from combee_core.cli.show import bullet_lines, run_lines
 from combee_core.playbook import Bullet
-from combee_core.records import Accounting, Amounts, RunResult, Sizing, TraceFate
+from combee_core.records import Accounting, Amounts, DayResult, RunResult, Sizing, TraceFate
 from combee_core.types import Survival
 
 
@@ -81,3 +82,13 @@ def test_groups_read_in_parts_and_what_became_of_the_insights_are_a_line_each() 
 )
 def test_a_bullet_says_where_it_comes_from(bullet: Bullet, second: str) -> None:
     assert list(bullet_lines(bullet)) == ["[a-1] helpful=0 harmful=0 :: x", second]
+
+
+def test_several_days_have_a_line_each_and_one_alone_has_none() -> None:
+    one = DayResult(day=date(2026, 3, 2), happened="already learned", traces=20, version=7, run="r1")
+    two = DayResult(day=date(2026, 3, 3), happened="named only", traces=1_000)
+    said = lines(days=(one, two))
+    assert said[1].split() == ["day", "traces", "version", "calls", "run"]
+    assert said[2].split() == ["2026-03-02", "already", "learned", "20", "7", "0", "r1"]
+    assert said[3].split() == ["2026-03-03", "named", "only", "1000", "-", "0", "-"]
+    assert not any("2026-03-02" in line for line in lines(days=(one,)))

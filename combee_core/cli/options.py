@@ -157,9 +157,9 @@ def nights_of(args: argparse.Namespace) -> Nights:
 
 def range_of(text: str) -> DateRange:
     """`2026-11-01..2026-11-30`, or one day alone. Raises `UsageError` for anything else."""
-    first, _, last = text.partition("..")
+    first, dots, last = text.partition("..")
     try:
-        ends = date.fromisoformat(first), date.fromisoformat(last or first)
+        ends = date.fromisoformat(first), date.fromisoformat(last if dots else first)
     except ValueError as error:
         raise UsageError(f"{text!r} is no range of days such as 2026-11-01..2026-11-30 ({error})") from error
     with _said_plainly():
