@@ -1,4 +1,4 @@
-"""Nights and backfills in this process, on files, with the stand-in: which days are learned, in which order, and once."""
+"""Nights and backfills in this process, on files, with the stand-in: which days are learned, in what order, once."""
 
 from __future__ import annotations
 
