@@ -16,6 +16,7 @@ from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, open_workshop
 from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
 from combee_core.errors import RunHeld, StoreError, UsageError
+from combee_core.markers import marker_of
 from combee_core.playbook import Playbook
 from combee_core.records import RunResult
 from combee_core.runs import Run, run_of
@@ -87,9 +88,8 @@ def test_a_night_learns_its_day_alone_and_marks_it(request_of_a_day: RunRequest)
     assert latest.as_of == DAY
     markers = store.list("days/p/")
     assert [key.rsplit("/", 1)[1] for key in markers] == ["2026-03-02.json"], "an empty day stays open"
-    blob = store.read(markers[0])
-    assert blob is not None
-    assert json.loads(blob.data)["accounting"]["learned"] == 12
+    marker = marker_of(store, on_day(request_of_a_day, DAY))
+    assert [(one.run, one.version, len(one.items)) for one in marker.runs] == [(night.run, 1, 12)]
 
 
 def test_a_night_without_a_day_takes_the_day_before_it_starts(request_of_a_day: RunRequest, tmp_path: Path) -> None:
