@@ -57,11 +57,16 @@ def unlearned(result: RunResult, most: int = ROWS) -> list[dict[str, object]]:
     return [*rows[:most], {"trace": f"… and {len(rows) - most:,} more", "fate": "", "why": f"all of them: {where}"}]
 
 
-def days(lines: Sequence[DayResult], most: int = ROWS) -> None:
-    """What became of each day of a night or a backfill; of a long list the days on which something happened."""
-    idle = ("already learned", "no traces") if len(lines) > most else ()
-    rows = [line.model_dump(mode="json") for line in lines if line.happened not in idle][-most:]
+def days(lines: Sequence[DayResult]) -> None:
+    """What became of each day of a night or a backfill."""
+    rows = day_rows(lines)
     create_table_artifact(table=rows, key="days", description=f"{len(lines)} days, {len(rows)} of them shown")
+
+
+def day_rows(lines: Sequence[DayResult], most: int = ROWS) -> list[dict[str, object]]:
+    """A row a day; of a long list the last `most` days on which something happened."""
+    idle = ("already learned", "no traces") if len(lines) > most else ()
+    return [line.model_dump(mode="json") for line in lines if line.happened not in idle][-most:]
 
 
 def fit(decision: Decision) -> None:

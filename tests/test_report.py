@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
+from datetime import date
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from run_records import KEY
 
 from combee_core.batch_size import decide
 from combee_core.config import SizeSettings
-from combee_core.records import RunResult, TraceFate
+from combee_core.records import DayResult, Happened, RunResult, TraceFate
 from combee_core.sizes import Decision, Observation
 from combee_core.types import Unread
 from tasks import report
@@ -47,6 +48,17 @@ def test_rows_and_the_number_of_the_rest_add_up(count: int) -> None:
     shown = [row for row in rows if row["fate"]]
     rest = int(str(rows[-1]["trace"]).split()[2]) if len(rows) > len(shown) else 0
     assert (len(shown), len(shown) + rest) == (min(count, 4), count)
+
+
+def day(number: int, happened: Happened = "learned") -> DayResult:
+    return DayResult(day=date(2026, 3, number), happened=happened, traces=20, version=number)
+
+
+def test_each_day_has_a_row_and_of_a_long_list_only_those_on_which_something_happened() -> None:
+    lines = [day(1), day(2, "no traces"), day(3, "already learned"), day(4, "failed"), day(5)]
+    assert [row["day"] for row in report.day_rows(lines)] == [f"2026-03-0{n}" for n in range(1, 6)]
+    assert [row["day"] for row in report.day_rows(lines, most=4)] == ["2026-03-01", "2026-03-04", "2026-03-05"]
+    assert [row["day"] for row in report.day_rows(lines, most=2)] == ["2026-03-04", "2026-03-05"]
 
 
 # on a server
