@@ -10,7 +10,7 @@ from combee_core.config import RunRequest
 from combee_core.errors import StoreError
 from combee_core.markers import DayMarker, mark, marker_of, news
 from combee_core.ports import Store
-from combee_core.records import Happened, Item, Plan
+from combee_core.records import Happened, Item, Plan, RunResult
 from combee_core.runs import Run, begin, generations
 from combee_core.types import Unread
 
@@ -66,7 +66,7 @@ def choose(store: Store, day: DayInput, base: int, prompts: str = "", attempt: s
     ended = newest.result() if newest else None
     if newest and ended and newest.plan().items and not marker.has(newest.key):
         # It ended just before it could leave its mark.
-        mark(store, newest.plan(), ended.version)
+        leave_mark(newest, ended)
         return choose(store, day, base, prompts, attempt)
     if ended and attempt:
         return _learned(store, marker)
@@ -76,6 +76,14 @@ def choose(store: Store, day: DayInput, base: int, prompts: str = "", attempt: s
     plan = _next_plan(store, day, marker, anew)
     run = begin(store, plan.model_copy(update={"key": fresh.key, "base_version": base}))
     return Choice(happened, run, len(plan.items))
+
+
+def leave_mark(run: Run, result: RunResult) -> None:
+    """Mark the day of a run that has ended. An empty day stays open; what the run deferred stays to be learned."""
+    plan = run.plan()
+    if plan.items:
+        deferred = {fate.trace_id for fate in result.fates if fate.fate == "deferred"}
+        mark(run.store, plan, result.version, deferred)
 
 
 def _learned(store: Store, marker: DayMarker) -> Choice:

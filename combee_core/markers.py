@@ -6,7 +6,7 @@ has changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 
@@ -45,14 +45,15 @@ class DayMarker(Noun):
         """True for a run that has marked this day."""
         return any(one.run == run for one in self.runs)
 
-    def after(self, plan: Plan, version: int | None = None) -> DayMarker:
-        """The marker once `plan` is learned: its traces replace those that had their ids."""
+    def after(self, plan: Plan, version: int | None = None, deferred: Set[str] = frozenset()) -> DayMarker:
+        """The marker once `plan` is learned but for what it `deferred`: its traces replace those that had their ids."""
         if self.has(plan.key):
             return self
-        ids = {item.id for item in plan.items}
+        learned = tuple(item for item in plan.items if item.id not in deferred)
+        ids = {item.id for item in learned}
         rest = (tuple(item for item in one.items if item.id not in ids) for one in self.runs)
         kept = (one.model_copy(update={"items": its}) for one, its in zip(self.runs, rest, strict=True))
-        return self.model_copy(update={"runs": (*kept, LearnedBy(run=plan.key, version=version, items=plan.items))})
+        return self.model_copy(update={"runs": (*kept, LearnedBy(run=plan.key, version=version, items=learned))})
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,14 @@ def news(marker: DayMarker, items: Sequence[Item]) -> News:
     return News(items=new, changed=tuple(item.id for item in new if item.id in known))
 
 
-def mark(store: Store, plan: Plan, version: int | None) -> DayMarker:
+def mark(store: Store, plan: Plan, version: int | None, deferred: Set[str] = frozenset()) -> DayMarker:
     """Write that this plan's run has learned its traces of its day, and that `version` stood at its end.
 
-    What others mark meanwhile stays marked.
+    The ids that it `deferred` stay news. What others mark meanwhile stays marked.
     """
     while True:
         before, tag = _read(store, plan.request)
-        after = before.after(plan, version)
+        after = before.after(plan, version, deferred)
         if after == before or store.replace(_key(plan.request), after.model_dump_json().encode(), tag):
             return after
 

@@ -13,12 +13,11 @@ from combee_core import nights
 from combee_core.adapters.stores import open_store
 from combee_core.base import is_simulated
 from combee_core.config import DateRange, Nights, RunRequest
-from combee_core.day_runs import Choice, DayInput, choose, outlook
+from combee_core.day_runs import Choice, DayInput, choose, leave_mark, outlook
 from combee_core.days import is_over, zone
 from combee_core.errors import CombeeError, RunError, RunHeld, RunStopped, UsageError
 from combee_core.learners import load_learner
 from combee_core.ledger import STAGES
-from combee_core.markers import mark
 from combee_core.nights import Night, day_result, night_of, note_day, noted_days, summed
 from combee_core.outcome import replayed
 from combee_core.publish import refuse_mixing
@@ -72,7 +71,7 @@ class Agenda:
             failed = DayResult(day=day, happened="failed", traces=self._choices[day].traces, note=str(error))
             self._end(failed)
             if len(self._night.days) > 1:
-                error.args = (f"{day}: {error}", *error.args[1:])
+                error.args = (f"{day}: {error.args[0]}", *error.args[1:])
             if not self._can_wait(error, day):
                 report.days(self._lines)
                 raise
@@ -81,9 +80,7 @@ class Agenda:
 
     def learned(self, dated: RunRequest, result: RunResult) -> None:
         """Leave the day's mark. An empty day stays open."""
-        plan = Run(self._store, result.run).plan()
-        if plan.items:
-            mark(self._store, plan, result.version)
+        leave_mark(Run(self._store, result.run), result)
         self._results.append(result)
         self._end(day_result(_day_of(dated), self._choices[_day_of(dated)].happened, result))
 

@@ -11,7 +11,7 @@ from run_records import DAY, items, request
 from combee_core.day_runs import Choice, DayInput, choose, outlook
 from combee_core.markers import mark, marker_of
 from combee_core.ports import Store
-from combee_core.records import Item, RunResult, Sizing, State
+from combee_core.records import Item, RunResult, Sizing, State, TraceFate
 from combee_core.runs import Run
 from combee_core.types import Unread
 
@@ -150,6 +150,15 @@ def test_a_run_that_ended_without_leaving_its_mark_is_marked_and_not_repeated() 
     assert choose(store, day(3), 1).happened == "already learned"
     found = marker_of(store, day().request)
     assert (found.traces, found.runs[0].version) == (3, 9)
+
+
+def test_what_a_run_deferred_stays_to_be_learned() -> None:
+    store = memory()
+    run = the_run(choose(store, day(3), 0))
+    late = (TraceFate(trace_id="t02", fate="deferred", reason="the budget ended first"),)
+    run.finish(RunResult(playbook="p", version=1, digest="d", run=run.key, fates=late))
+    rest = choose(store, day(3), 1)
+    assert (rest.happened, planned(rest)) == ("supplement", items(3)[1:2])
 
 
 def test_an_unfinished_run_of_what_another_run_has_learned_is_let_lie() -> None:
