@@ -104,7 +104,9 @@ def test_a_backfill_is_its_nights_in_order_and_what_is_learned_is_not_learned_ag
     late = backfill(traces.request(), DAYS)
     assert told(late)[0] == (2, "supplement", 2)
     assert [line.happened for line in late.days[1:]] == ["no traces", "already learned"]
-    plan = Run(open_store(traces.request().store), late.days[0].run).plan()
+    run = Run(open_store(traces.request().store), late.days[0].run)
+    plan, update = run.plan(), run.states()[0].update
+    assert (update.day, update.withdrawn) == (FIRST, plan.withdrawn)
     assert (plan.withdrawn, sorted(item.id for item in plan.items)) == ((rows[0]["id"],), [rows[0]["id"], "late"])
     newest = traces.versions()[0]
     assert (newest.day, newest.as_of) == (FIRST, DAYS.last), "an older day never moves the playbook's day back"
