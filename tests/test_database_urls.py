@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from combee_core.adapters.database import named_database, masked
+from combee_core.adapters.database import masked, named_database
 from combee_core.errors import UsageError
 
 URL = "postgresql+asyncpg://combee:secret@db.example:5432/prefect"

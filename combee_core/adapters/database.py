@@ -40,7 +40,7 @@ def named_database(given: str | None, environ: Mapping[str, str]) -> str | None:
         return SQLITE
     if scheme not in _SCHEMES or not rest:
         raise UsageError(
-            f"{masked(url)} is no database for the server: write postgresql+asyncpg://USER:PASSWORD@HOST/NAME, or sqlite"
+            f"{masked(url)} is no database of a server: write postgresql+asyncpg://USER:PASSWORD@HOST/NAME, or sqlite"
         )
     return f"{_SCHEMES[0]}://{rest}"
 
@@ -79,12 +79,9 @@ async def _rights(url: str) -> tuple[Any, ...]:
         engine = create_async_engine(url)
         async with asyncio.timeout(_PATIENCE), engine.connect() as connection:
             return tuple((await connection.execute(text(_RIGHTS))).one())
-    # A driver raises its own errors, the system's and this library's, about anything from a typo in the URL on.
-    except Exception as error:
-        said = _spoken(error, url)
-        raise CombeeError(
-            f"the database {masked(url)} cannot be used: {said}; is it running, is the URL right?"
-        ) from None
+    except Exception as error:  # noqa: BLE001 - the driver's own, the system's, SQLAlchemy's, from a typo in the URL on
+        said = f"{masked(url)} cannot be used: {_spoken(error, url)}"
+        raise CombeeError(f"the database {said}; is it running, is the URL right?") from None
 
 
 def _spoken(error: Exception, url: str) -> str:
