@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from disturbed import FOR_EVER, family, kill_all, until
+from disturbed import FOR_EVER, family, kill_all, running, until
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, FlowRun
@@ -81,7 +80,7 @@ class Deployed:
         parameters = json.dumps({"request": request.model_dump(mode="json")})
         script = self.folder / "serve.py"
         script.write_text(_SERVE)
-        return self._started([str(script), self.name, parameters], "is being served")
+        return self._started([str(script), self.name, parameters], "being served")
 
     def order(self, request: RunRequest | None = None) -> UUID:
         """A flow run of the deployment, due now."""
@@ -107,9 +106,7 @@ class Deployed:
                 [sys.executable, *command], cwd=ROOT, env=self._environ, stdout=out, stderr=out, start_new_session=True
             )
         self.processes.append(process)
-        while word not in path.read_text():
-            assert process.poll() is None, path.read_text()
-            time.sleep(0.1)
+        until(lambda: word in path.read_text(), lambda: running(process, path))
         return process
 
     def _log(self, number: int) -> Path:

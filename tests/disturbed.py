@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from simserver import SimulatedServer
 
@@ -126,9 +127,9 @@ def until(holds: Callable[[], bool], alive: Callable[[], object] = lambda: None,
         time.sleep(pause)
 
 
-def running(process: subprocess.Popen[str]) -> None:
+def running(process: subprocess.Popen[Any], log: Path | None = None) -> None:
     """Raise `AssertionError` with its words if the process has ended."""
-    assert process.poll() is None, process.communicate()
+    assert process.poll() is None, log.read_text() if log else process.communicate()
 
 
 def family(pid: int) -> list[int]:
