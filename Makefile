@@ -18,7 +18,7 @@ test: install
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 faults: install
-	$(BIN)/python -m pytest tests/faults -s -o faulthandler_timeout=1800 $(ONLY)
+	$(BIN)/python -m pytest tests/faults -s -o faulthandler_timeout=1800 -k '$(ONLY)'
 
 bench: install
 	$(BIN)/python tests/benchmarks/run.py --only '$(ONLY)'

@@ -64,7 +64,11 @@ def jumping(combee: Combee, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     ahead = {"LD_PRELOAD": str(folder / "clock.so"), "CLOCK_JUMP": str(hand)}
     command = replace(combee, home=folder / "home", environ={**combee.environ, **ahead})
     assert command("server", "up").code == 0
-    yield command, lambda seconds: None if hand.write_text(str(seconds)) else None
+
+    def jump(seconds: int) -> None:
+        hand.write_text(str(seconds))
+
+    yield command, jump
     hand.write_text("0")
     command("server", "down")
 

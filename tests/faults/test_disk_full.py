@@ -41,7 +41,7 @@ def test_a_night_on_a_full_disk_says_so_damages_nothing_and_goes_on_when_there_i
         assert "free some space" in said
         assert "Traceback" not in full.err
         assert night.latest is None
-        whole = [path for path in (small_disk / "store").rglob("*.json")]
+        whole = list((small_disk / "store").rglob("*.json"))
         for path in whole:
             json.loads(path.read_text())
         assert not list(small_disk.rglob("*.tmp"))

@@ -46,9 +46,7 @@ def test_of_ten_publishers_none_loses_its_version_nor_its_bullet(
     said = together(_PUBLISH, uri, PUBLISHERS)
     took = time.monotonic() - began
     chain = list(Versions(open_store(uri), "p").chain())
-    print(
-        f"\n{PUBLISHERS} publishers on {kind}: {len(chain)} versions in {took:.1f} s, start of the processes included"
-    )
+    print(f"\n{PUBLISHERS} publishers on {kind}: {len(chain)} versions in {took:.1f} s with the processes' start")
     assert sorted(int(line.split()[0]) for line in said.values()) == list(range(1, PUBLISHERS + 1))
     assert {int(line.split()[1]) for line in said.values()} == {0}
     assert [version.version for version in chain] == list(range(PUBLISHERS, 0, -1))
