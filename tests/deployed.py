@@ -8,15 +8,15 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
 from disturbed import FOR_EVER, family, kill_all, running, until
-from prefect.client.orchestration import get_client
+from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
-from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, FlowRun
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, State
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Scheduled
 
@@ -120,28 +120,25 @@ class Deployed:
         return {**kept, **own, **often, "OPENAI_API_KEY": "none", "DO_NOT_TRACK": "1"}
 
 
-def flow_run(flow_run_id: UUID | str) -> FlowRun:
-    """The flow run as the server has it."""
-    with get_client(sync_client=True) as client:
-        return client.read_flow_run(UUID(str(flow_run_id)))
-
-
-def has_ended(flow_run_id: UUID | str) -> bool:
-    """Whether the server has it in a final state."""
-    state = flow_run(flow_run_id).state
-    return state is not None and state.is_final()
+def state_of(flow_run_id: UUID | str, client: SyncPrefectClient | None = None) -> State:
+    """The flow run's state, as the server has it."""
+    with nullcontext(client) if client else get_client(sync_client=True) as asked:
+        state = asked.read_flow_run(UUID(str(flow_run_id))).state
+    assert state is not None
+    return state
 
 
 def unless_failed(flow_run_id: UUID | str) -> None:
     """Raise `AssertionError` with the reason if it has failed."""
-    state = flow_run(flow_run_id).state
-    assert state is None or not state.is_failed(), state
+    state = state_of(flow_run_id)
+    assert not state.is_failed(), state
 
 
 def ended(flow_run_id: UUID | str) -> str:
     """The name of its final state, once it has one."""
-    until(lambda: has_ended(flow_run_id), pause=0.5)
-    return flow_run(flow_run_id).state_name or ""
+    with get_client(sync_client=True) as client:
+        until(lambda: state_of(flow_run_id, client).is_final(), pause=1)
+        return state_of(flow_run_id, client).name or ""
 
 
 def retry(flow_run_id: UUID | str) -> None:

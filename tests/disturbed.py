@@ -27,7 +27,7 @@ from combee_core.versions import Version, Versions
 DAY = date(2026, 3, 2)
 TRACES, BATCH, IN_FLIGHT = 12, 6, 4
 MODEL = "openai/simulated/overload"
-FOR_EVER = 600.0
+FOR_EVER = 1200.0
 """Seconds after which nothing will come any more; nothing here depends on how long it takes."""
 
 
@@ -118,12 +118,12 @@ class Night:
 
 def until(holds: Callable[[], bool], alive: Callable[[], object] = lambda: None, pause: float = 0.01) -> None:
     """Wait for it; `alive` is asked now and then, and raises where it will never come."""
-    deadline, ask = time.monotonic() + FOR_EVER, time.monotonic() + 1
+    deadline, ask = time.monotonic() + FOR_EVER, time.monotonic() + 5
     while not holds():
         assert time.monotonic() < deadline, "it never got so far"
         if time.monotonic() > ask:
             alive()
-            ask = time.monotonic() + 1
+            ask = time.monotonic() + 5
         time.sleep(pause)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import Combee, kill
-from deployed import Deployed, ended, has_ended, retry, unless_failed
+from deployed import Deployed, ended, retry, state_of, unless_failed
 from disturbed import IN_FLIGHT, Night, running, until
 from figures import Figures
 from simserver import simulated_server
@@ -69,7 +69,7 @@ def night(tmp_path: Path) -> Iterator[Night]:
         yield Night(server, f"file://{tmp_path}/store", tmp_path)
 
 
-def state_of(night: Night) -> Killed:
+def left_by(night: Night) -> Killed:
     """What there is once the model server has ended all that it was asked."""
     saved = night.saved
     night.settled()
@@ -82,7 +82,7 @@ def flow_killed(combee: Combee, night: Night, call: int, later: float, by_id: bo
     until(lambda: night.calls >= call, lambda: running(process))
     time.sleep(later)
     kill(process)
-    left = state_of(night)
+    left = left_by(night)
     ids = [key.rpartition("/")[2] for key in night.store.list("flow-runs/")]
     done = combee("rerun", ids[0], "--json") if by_id else combee(*night.command)
     assert done.code == 0, done.err
@@ -100,9 +100,9 @@ def deployment_killed(deployed: Deployed, night: Night, victim: str, call: int, 
     time.sleep(later)
     alone = "and its run" not in victim
     deployed.kill(process, alone=alone)
-    left = state_of(night) if not alone else Killed(night.calls, night.calls, "itself")
+    left = left_by(night) if not alone else Killed(night.calls, night.calls, "itself")
     if not alone:
-        over = has_ended(ordered)
+        over = state_of(ordered).is_final()
         left = Killed(left.calls, left.saved, "nothing" if over else "Retry")
         start()
         if not over:

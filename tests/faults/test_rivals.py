@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from builders import ACE
 from children import together
 from command import Combee, Done
 from disturbed import FOR_EVER, Night
@@ -52,8 +53,8 @@ def test_of_ten_publishers_none_loses_its_version_nor_its_bullet(
     assert [version.version for version in chain] == list(range(PUBLISHERS, 0, -1))
     assert {version.run for version in chain} == set(map(str, said))
     for version in chain:
-        assert len(version.state["bullets"]) == version.version
-    texts = {bullet["text"] for bullet in chain[0].state["bullets"]}
+        assert len(list(ACE.load(version.state).bullets)) == version.version
+    texts = {bullet.text for bullet in ACE.load(chain[0].state).bullets}
     assert texts == {f"what process {pid} has learned" for pid in said}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from deployed import Deployed, ended, flow_run, unless_failed
+from deployed import Deployed, ended, state_of, unless_failed
 from disturbed import IN_FLIGHT, Night, until
 from simserver import simulated_server
 
@@ -36,7 +36,7 @@ def test_a_night_whose_worker_was_killed_is_taken_over_by_another_worker_and_the
         freed = time.monotonic() - killed
 
         assert tries[-1] == "Completed", deployed.logs()
-        assert flow_run(lost).state_name == "Crashed", "whoever takes over says what became of the other"
+        assert state_of(lost).name == "Crashed", "whoever takes over says what became of the other"
         print(f"\nworker killed after {calls} calls with {calls - saved} in flight: taken over {freed:.0f} s later, ")
         print(f"  after {len(tries) - 1} orders that found the slot taken; repeated {night.repeated}")
         assert night.repeated <= calls - saved
