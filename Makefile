@@ -1,4 +1,4 @@
-.PHONY: install demo test bench lint format clean
+.PHONY: install demo test faults bench lint format clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,6 +16,9 @@ demo: install
 
 test: install
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+
+faults: install
+	$(BIN)/python -m pytest tests/faults -s -o faulthandler_timeout=1800 -k '$(ONLY)'
 
 bench: install
 	$(BIN)/python tests/benchmarks/run.py --only '$(ONLY)'

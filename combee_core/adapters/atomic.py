@@ -118,6 +118,29 @@ def hold(path: Path, text: str) -> int:
         os.close(handle)
 
 
+def hold_for_child(path: Path) -> int:
+    """Lock the file, once nobody else has it, and return a handle that a child process may inherit."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    os.ftruncate(handle, 0)
+    return handle
+
+
+def is_held(path: Path) -> bool:
+    """Whether a live process holds the lock; looking hinders nobody else who looks."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def is_at(handle: int, path: Path) -> bool:
     """True if the open file still has that name (it may have been removed, and the name used again)."""
     try:

@@ -4,7 +4,8 @@ The lease is an object that says who holds it and when the holder last gave a si
 killed leaves it behind; whoever comes next sees that the process is gone (same machine) or that its heart has
 stopped (another machine), and takes the object over by compare-and-swap, so that only one of many succeeds.
 
-Machines compare wall clocks here, so they should agree to well within the patience of three intervals.
+Two machines compare wall clocks here, so these should agree to well within the patience of three intervals. On one
+machine no clock counts: a clock that jumps by a day takes no run from a living process.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contextlib import contextmanager
 from pydantic import ValidationError
 
 from combee_core.adapters.keys import check_key
-from combee_core.adapters.processes import Process, is_gone, this_process
+from combee_core.adapters.processes import Process, is_alive, is_gone, this_process
 from combee_core.base import Noun
 from combee_core.errors import RunHeld, StoreError
 from combee_core.ports import Store
@@ -96,8 +97,10 @@ def _take(store: Store, key: str, mine: Hold, interval: float, clock: Clock) -> 
 
 
 def _is_dead(owner: Hold, now: float, interval: float) -> bool:
+    """What can be seen of the process counts; only where nothing can be seen, the clocks of both machines do."""
+    process = Process(owner.host, owner.pid, owner.started)
     silent = now - owner.beat > PATIENCE * interval
-    return silent or is_gone(Process(owner.host, owner.pid, owner.started))
+    return is_gone(process) or (silent and not is_alive(process))
 
 
 def _beat(store: Store, key: str, mine: Hold, now: float) -> bool:

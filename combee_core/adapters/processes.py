@@ -44,6 +44,11 @@ def is_gone(process: Process) -> bool:
     return not _exists(process.pid) or (ticks is not None and ticks != process.started.rpartition(":")[2])
 
 
+def is_alive(process: Process) -> bool:
+    """True only where it is certain: a process of this machine and number space that runs, or is stopped."""
+    return bool(process.started) and process == process_of(process.pid) and not is_gone(process)
+
+
 def _mark(pid: int) -> str:
     return f"{space}:{_ticks(pid)}" if (space := _space()) else ""
 

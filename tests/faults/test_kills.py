@@ -1,0 +1,132 @@
+"""kill -9 of flow, worker and serve at random points: twenty rounds, each compared with the undisturbed night."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from command import Combee, kill
+from deployed import Deployed, ended, retry, state_of, unless_failed
+from disturbed import IN_FLIGHT, Night, running, until
+from figures import Figures
+from simserver import simulated_server
+
+LATENCY = 0.2
+VICTIMS = ("flow", "worker and its run", "serve and its run", "flow", "worker", "serve")
+ROUNDS = [(seed, VICTIMS[seed % len(VICTIMS)]) for seed in range(20)]
+
+
+@dataclass(frozen=True)
+class Calm:
+    """What the undisturbed night cost and gave."""
+
+    calls: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Killed:
+    """What a kill left: calls made and answers saved by then, and how the night went on."""
+
+    calls: int
+    saved: int
+    by: str = ""
+
+    @property
+    def in_flight(self) -> int:
+        """Calls that were made and whose answers were not saved."""
+        return self.calls - self.saved
+
+
+@pytest.fixture(scope="module")
+def calm(combee: Combee, tmp_path_factory: pytest.TempPathFactory) -> Calm:
+    """The night without a kill."""
+    folder = tmp_path_factory.mktemp("calm")
+    with simulated_server(folder, latency=LATENCY) as server:
+        night = Night(server, f"file://{folder}/store", folder)
+        done = combee(*night.command).json
+        assert night.repeated == 0
+        return Calm(night.calls, done["digest"])
+
+
+@pytest.fixture(scope="module")
+def figures(calm: Calm) -> Iterator[Figures]:
+    """A row for each round."""
+    columns = ("seed", "killed", "s after call", "calls", "saved", "in flight", "repeated", "went on by", "digest")
+    table = Figures(f"kill -9 at random points; the undisturbed night makes {calm.calls} calls", *columns)
+    yield table
+    table.show()
+
+
+@pytest.fixture
+def night(tmp_path: Path) -> Iterator[Night]:
+    """A night of its own for each round."""
+    with simulated_server(tmp_path, latency=LATENCY) as server:
+        yield Night(server, f"file://{tmp_path}/store", tmp_path)
+
+
+def left_by(night: Night) -> Killed:
+    """What there is once the model server has ended all that it was asked."""
+    saved = night.saved
+    night.settled()
+    return Killed(night.calls, saved)
+
+
+def flow_killed(combee: Combee, night: Night, call: int, later: float, by_id: bool) -> Killed:
+    """A run from the terminal: killed, then gone on with by the same command, or by its id."""
+    process = combee.start(*night.command)
+    until(lambda: night.calls >= call, lambda: running(process))
+    time.sleep(later)
+    kill(process)
+    left = left_by(night)
+    ids = [key.rpartition("/")[2] for key in night.store.list("flow-runs/")]
+    done = combee("rerun", ids[0], "--json") if by_id else combee(*night.command)
+    assert done.code == 0, done.err
+    return Killed(left.calls, left.saved, "combee rerun" if by_id else "the same command")
+
+
+def deployment_killed(deployed: Deployed, night: Night, victim: str, call: int, later: float) -> Killed:
+    """A deployment's run: its worker or server killed, with the run or alone, then started anew."""
+    start = deployed.worker if victim.startswith("worker") else lambda: deployed.serve(night.request)
+    if victim.startswith("worker"):
+        deployed.deploy(night.request)
+    process = start()
+    ordered = deployed.order()
+    until(lambda: night.calls >= call, lambda: unless_failed(ordered))
+    time.sleep(later)
+    alone = "and its run" not in victim
+    deployed.kill(process, alone=alone)
+    left = left_by(night) if not alone else Killed(night.calls, night.calls, "itself")
+    if not alone:
+        over = state_of(ordered).is_final()
+        left = Killed(left.calls, left.saved, "nothing" if over else "Retry")
+        start()
+        if not over:
+            retry(ordered)
+    assert ended(ordered) == "Completed", deployed.logs()
+    return left
+
+
+@pytest.mark.parametrize(("seed", "victim"), ROUNDS)
+def test_a_killed_night_ends_as_the_undisturbed_one(
+    combee: Combee, deployed: Deployed, night: Night, calm: Calm, figures: Figures, seed: int, victim: str
+) -> None:
+    draw = random.Random(seed)
+    call, later = draw.randint(1, calm.calls), draw.uniform(0, 2 * LATENCY)
+    if victim == "flow":
+        left = flow_killed(combee, night, call, later, by_id=seed % 2 == 1)
+    else:
+        left = deployment_killed(deployed, night, victim, call, later)
+    latest = night.latest
+    equal = latest is not None and latest.digest == calm.digest
+    when, digest = f"{later:.2f} after {call}", "equal" if equal else "differs"
+    figures.add(seed, victim, when, left.calls, left.saved, left.in_flight, night.repeated, left.by, digest)
+    assert equal
+    assert night.versions == [1]
+    assert night.accounted
+    assert night.repeated <= left.in_flight <= IN_FLIGHT
+    assert night.calls == calm.calls + night.repeated
