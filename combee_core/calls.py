@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Literal
 
+from pydantic import Field
+
 from combee_core.base import Noun, content_hash
 
 
@@ -49,6 +51,26 @@ class Usage(Noun):
     output_tokens: int | None = None
     cached_tokens: int | None = None
     cost: float | None = None
+
+
+class Prices(Noun):
+    """What one token costs, in US dollars; `cached` where it is input that the provider has read before, if less."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(None, ge=0)
+
+    def cost(self, usage: Usage) -> float | None:
+        """Dollars for a call; None where its tokens are unknown."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        cached = min(usage.cached_tokens or 0, usage.input_tokens)
+        repeated = self.input if self.cached is None else self.cached
+        return (usage.input_tokens - cached) * self.input + cached * repeated + usage.output_tokens * self.output
+
+
+FREE = Prices(input=0.0, output=0.0)
+"""Of the stand-in."""
 
 
 class Request(Noun):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from combee_core.base import Noun
+from combee_core.calls import Prices
 from combee_core.types import ShuffleMode
 
 SIMULATED = "simulated/overload"
@@ -42,6 +43,9 @@ class ModelSettings(Noun):
     hedge: float = Field(4.0, ge=0, description="Times the median after which a slow call is sent once more (0: never)")
     retries: int = Field(2, ge=0, description="Retries of a failed call (waits for 429 and 529 are not retries)")
     retry_delay: float = Field(1.0, ge=0, description="Seconds before the first retry; doubles each time")
+    price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
+        None, description="US dollars for a million tokens of input and of output; by default what litellm knows"
+    )
     max_waits: int = Field(6, ge=0, description="How often one call waits out a 429 or 529")
     wait_budget: float = Field(900.0, ge=0, description="Seconds that one call may wait in all")
 
@@ -50,6 +54,11 @@ class ModelSettings(Noun):
         return self.model_dump(
             include={"model", "api_base", "temperature", "max_output_tokens", "context_tokens", "use_reasoning"}
         )
+
+    @property
+    def prices(self) -> Prices | None:
+        """What tokens cost, where the settings say so."""
+        return self.price and Prices(input=self.price[0] / 1e6, output=self.price[1] / 1e6)
 
     @property
     def most_requests(self) -> int:

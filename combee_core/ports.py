@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from combee_core.calls import Completion, Prompt, Request
+from combee_core.calls import Completion, Prices, Prompt, Request
 from combee_core.types import (
     Delta,
     Group,
@@ -40,6 +40,10 @@ class LanguageModel(Protocol):
     @property
     def context_tokens(self) -> int | None:
         """The most input tokens that one call takes; None where nobody knows. May be slow at first."""
+
+    @property
+    def prices(self) -> Prices | None:
+        """What its tokens cost; None where nobody knows. May be slow at first."""
 
     def count(self, text: str) -> int:
         """Tokens of `text`: exact where the model's tokenizer is known, else an estimate. May be slow at first."""

@@ -22,12 +22,14 @@ from combee_core.adapters.litellm_wire import (
     completion_of,
     names_in,
     optional_parameters,
+    prices_in,
     public_address,
     route_of,
 )
 from combee_core.adapters.load_litellm import load_litellm, model_info
 from combee_core.adapters.tokens import count_tokens
-from combee_core.calls import Completion, Message, Prompt, Request
+from combee_core.base import is_simulated
+from combee_core.calls import FREE, Completion, Message, Prices, Prompt, Request
 from combee_core.errors import ModelBusy, ModelError, ModelFault, ModelUnusable
 
 PREFLIGHT_TIMEOUT = 20.0
@@ -67,6 +69,16 @@ class LitellmModel:
         except ModelUnusable:
             return None
         return info.get("max_input_tokens")
+
+    @property
+    def prices(self) -> Prices | None:
+        """What litellm's price list says; the first look loads it. None for a name that it lists no price for."""
+        if is_simulated(self._model.partition("/")[2]):
+            return FREE
+        try:
+            return prices_in(model_info(load_litellm(), self._model) or {})
+        except ModelUnusable:
+            return None
 
     def count(self, text: str) -> int:
         """Tokens by litellm's counter where it knows the model, else an estimate."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from combee_core.adapters.classify import Callee
 from combee_core.adapters.load_litellm import model_info
 from combee_core.base import is_simulated, whole
-from combee_core.calls import Completion, Message, Prompt, Request, Usage
+from combee_core.calls import Completion, Message, Prices, Prompt, Request, Usage
 from combee_core.errors import ModelUnusable
 
 _MARKED = frozenset({"anthropic", "bedrock", "vertex_ai"})
@@ -144,6 +144,14 @@ def _cost(litellm: Any, response: Any, model: str) -> float | None:
         return float(litellm.completion_cost(completion_response=response, model=model)) or None
     except Exception:  # noqa: BLE001  a paid, good answer must not fail for want of a price
         return None
+
+
+def prices_in(info: Mapping[str, Any]) -> Prices | None:
+    """Prices in litellm's row on a model; a row without any, or with zeros, does not know them."""
+    read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
+    if not read and not written:
+        return None
+    return Prices(input=read or 0.0, output=written or 0.0, cached=info.get("cache_read_input_token_cost"))
 
 
 def names_in(response: Any) -> list[str]:

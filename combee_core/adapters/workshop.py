@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from combee_core.adapters.inputs import scorer_of
 from combee_core.adapters.stores import open_store
 from combee_core.base import Noun, content_hash, is_simulated
+from combee_core.calls import Prices
 from combee_core.client import Client
 from combee_core.config import ModelSettings, RunSettings
 from combee_core.errors import CombeeError, RunStopped, StoreError
@@ -65,6 +66,11 @@ def build_model(settings: ModelSettings) -> LanguageModel:
     from combee_core.adapters.litellm_model import LitellmModel
 
     return LitellmModel(settings.model, _address(settings, os.environ))
+
+
+def prices_of(settings: ModelSettings) -> Prices | None:
+    """What the model's tokens cost: as the settings say, else as is known of it; None where nobody knows. May be slow."""
+    return settings.prices or build_model(settings).prices
 
 
 def _address(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from combee_core.base import estimate
-from combee_core.calls import Completion, Request, Usage
+from combee_core.calls import FREE, Completion, Prices, Request, Usage
 from combee_core.simulation.overload import DEFAULT_MODEL, Merger, curve_of, merged
 from combee_core.simulation.responder import answer_text
 
@@ -28,6 +28,11 @@ class SimulatedModel:
     def context_tokens(self) -> int | None:
         """No limit is known."""
         return None
+
+    @property
+    def prices(self) -> Prices | None:
+        """It costs nothing."""
+        return FREE
 
     def count(self, text: str) -> int:
         """An estimate."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from combee_core.calls import Completion, Request
+from combee_core.calls import Completion, Prices, Request
 from combee_core.ports import LanguageModel
 
 Faults = Mapping[int, Exception] | Callable[[int, Request], Exception | None]
@@ -31,6 +31,11 @@ class FlakyModel:
     def context_tokens(self) -> int | None:
         """The other model's."""
         return self._model.context_tokens
+
+    @property
+    def prices(self) -> Prices | None:
+        """The other model's."""
+        return self._model.prices
 
     def count(self, text: str) -> int:
         """The other model's."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from combee_core.base import estimate
-from combee_core.calls import Completion, Request, Usage
+from combee_core.calls import Completion, Prices, Request, Usage
 from combee_core.errors import ModelFault
 
 Answer = Completion | Exception | Mapping[str, Any] | str
@@ -25,10 +25,18 @@ class ScriptedModel:
     the end of a list it raises `ModelFault`.
     """
 
-    def __init__(self, script: Script, *, name: str = "scripted/model", context_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        name: str = "scripted/model",
+        context_tokens: int | None = None,
+        prices: Prices | None = None,
+    ) -> None:
         self._script = script
         self._name = name
         self._context_tokens = context_tokens
+        self._prices = prices
         self.requests: list[Request] = []
         self.in_flight = 0
         self.most = 0
@@ -42,6 +50,11 @@ class ScriptedModel:
     def context_tokens(self) -> int | None:
         """As given."""
         return self._context_tokens
+
+    @property
+    def prices(self) -> Prices | None:
+        """As given."""
+        return self._prices
 
     def count(self, text: str) -> int:
         """An estimate."""
