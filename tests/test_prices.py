@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from combee_core.adapters.litellm_model import LitellmModel
 from combee_core.adapters.litellm_wire import prices_in
-from combee_core.adapters.workshop import prices_of
+from combee_core.adapters.models import prices_of
 from combee_core.calls import FREE, Prices, Usage
 from combee_core.config import ModelSettings
 from combee_core.simulation.model import SimulatedModel

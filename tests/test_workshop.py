@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from simserver import ROOT, simulated_server
 
+from combee_core.adapters.models import build_model
 from combee_core.adapters.stores import open_store
-from combee_core.adapters.workshop import Place, Workshop, build_model, calls, client_for, open_workshop, stop_calls
+from combee_core.adapters.workshop import Place, Workshop, calls, client_for, open_workshop, stop_calls
 from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
 from combee_core.errors import ModelRefused, RunStopped, StoreError
 from combee_core.ledger import Ledger

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from combee_core.adapters.inputs import scorer_of
+from combee_core.adapters.models import build_model
 from combee_core.adapters.stores import open_store
 from combee_core.base import Noun, content_hash, is_simulated
-from combee_core.calls import Prices
 from combee_core.client import Client
-from combee_core.config import ModelSettings, RunSettings
+from combee_core.config import RunSettings
 from combee_core.errors import CombeeError, RunStopped, StoreError
 from combee_core.learners import load_learner
 from combee_core.loop import BackgroundLoop
-from combee_core.ports import LanguageModel, Learner, Scorer, Store
+from combee_core.ports import Learner, Scorer, Store
 from combee_core.publish import base_state
 from combee_core.records import Batch, Plan
 from combee_core.runs import Run
@@ -55,32 +54,6 @@ class Place(Noun):
     run: str
     number: int = 0
     invocation: str = ""
-
-
-def build_model(settings: ModelSettings) -> LanguageModel:
-    """The stand-in for `simulated/…`, litellm for everything else."""
-    if is_simulated(settings.model) and not settings.api_base:
-        from combee_core.simulation.model import SimulatedModel
-
-        return SimulatedModel(settings.model)
-    from combee_core.adapters.litellm_model import LitellmModel
-
-    return LitellmModel(settings.model, _address(settings, os.environ))
-
-
-def prices_of(settings: ModelSettings) -> Prices | None:
-    """What the model's tokens cost: as the settings say, else as is known of it; None where nobody knows. May be slow."""
-    return settings.prices or build_model(settings).prices
-
-
-def _address(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:
-    """The server's address, also where litellm would take it from the environment.
-
-    It is part of the model's name: answers of one server must not be taken for those of another.
-    """
-    if settings.api_base or not settings.model.startswith("openai/"):
-        return settings.api_base
-    return environ.get("OPENAI_BASE_URL") or environ.get("OPENAI_API_BASE") or None
 
 
 @lru_cache(maxsize=1)

@@ -56,7 +56,8 @@ def _look(name: str, check: Callable[[], str]) -> dict[str, Any]:
 
 
 def _model(settings: ModelSettings) -> str:
-    from combee_core.adapters.workshop import build_model, calls
+    from combee_core.adapters.models import build_model
+    from combee_core.adapters.workshop import calls
 
     model = build_model(settings)
     calls(model.preflight())

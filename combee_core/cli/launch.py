@@ -131,7 +131,7 @@ def check(request: RunRequest) -> RunRequest:
 
     Raises `UsageError`.
     """
-    from combee_core.adapters.workshop import build_model
+    from combee_core.adapters.models import build_model
     from combee_core.learners import load_learner
 
     found = absolute(request)
