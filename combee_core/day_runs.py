@@ -82,8 +82,33 @@ def leave_mark(run: Run, result: RunResult) -> None:
     """Mark the day of a run that has ended. An empty day stays open; what the run deferred stays to be learned."""
     plan = run.plan()
     if plan.items:
-        deferred = {fate.trace_id for fate in result.fates if fate.fate == "deferred"}
-        mark(run.store, plan, result.version, deferred)
+        mark(run.store, plan, result.version, _deferred(result))
+
+
+def _deferred(result: RunResult) -> set[str]:
+    return {fate.trace_id for fate in result.fates if fate.fate == "deferred"}
+
+
+def foresee(store: Store, day: DayInput, prompts: str = "", attempt: str = "") -> tuple[Choice, tuple[Item, ...]]:
+    """What `choose` would choose, and the traces that its run has or would have; nothing is written.
+
+    Where a new run would be planned the choice has none.
+    """
+    anew = day.request.again or bool(attempt)
+    seen = outlook(store, day)
+    if not day.items or (not seen.is_work and not anew):
+        return seen, ()
+    newest, _ = generations(store, day.request, day.items, prompts, attempt)
+    marker = marker_of(store, day.request)
+    ended = newest.result() if newest else None
+    if newest and ended and newest.plan().items:
+        marker = marker.after(newest.plan(), ended.version, _deferred(ended))
+    if ended and (attempt or not (anew or news(marker, day.items).items)):
+        return _learned(store, marker), ()
+    happened: Happened = "supplement" if marker.runs and not anew else "learned"
+    run = newest if newest and _goes_on(newest, day, marker, anew) else None
+    items = run.plan().items if run else _next_plan(store, day, marker, anew).items
+    return Choice(happened, run, len(items)), items
 
 
 def _learned(store: Store, marker: DayMarker) -> Choice:

@@ -30,6 +30,10 @@ class Subject(Noun):
         """Where its measurements lie in the store."""
         return f"{_FOLDER}{content_hash(self.model_dump(mode='json'))[:24]}.json"
 
+    def is_like(self, other: Subject) -> bool:
+        """True where nothing but the source differs."""
+        return self.model_copy(update={"source": other.source}) == other
+
 
 class Drift(Noun):
     """By what share a later run's iterations left the curve: 0.6 is 60 % slower, -0.3 is 30 % faster."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date
+from datetime import date, datetime, timedelta
 from itertools import count
 
 from combee_core.base import Noun, content_hash
-from combee_core.config import DateRange, RunRequest
+from combee_core.config import DateRange, Nights, RunRequest, Source
+from combee_core.days import zone
 from combee_core.errors import StoreError
 from combee_core.ledger import STAGES
 from combee_core.ports import Store
@@ -31,6 +32,20 @@ class Night(Noun):
     base: int | None = None
     attempt: str = ""
     undertaking: str = ""
+
+
+def night_days(source: Source, nights: Nights, start: datetime) -> Night:
+    """The day that the source names; without one the local day before `start` (aware), and the days before it.
+
+    Raises `UsageError` for an unknown time zone.
+    """
+    if source.day:
+        return Night(days=(source.day,), own=source.day)
+    own = start.astimezone(zone(source.timezone)).date() - timedelta(days=1)
+    before = tuple(own - timedelta(days=n) for n in range(nights.lookback, 0, -1))
+    if nights.missed == "skip":
+        return Night(days=(own,), own=own, named=before)
+    return Night(days=(*before, own), own=own)
 
 
 def night_of(store: Store, flow_run_id: str, make: Callable[[], Night]) -> Night:

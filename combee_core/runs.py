@@ -204,6 +204,12 @@ def find_or_plan(
     return begin(store, plan)
 
 
+def planned_run(store: Store, request: RunRequest, items: Sequence[Item], prompts: str = "") -> Run | None:
+    """The run that `find_or_plan` would go on with; None where it would plan a new one. Writes nothing."""
+    planned, _ = generations(store, request, items, prompts)
+    return None if planned is None or _makes_way(planned, request, items) else planned
+
+
 def generations(
     store: Store, request: RunRequest, items: Sequence[Item], prompts: str = "", attempt: str = ""
 ) -> tuple[Run | None, Run]:
@@ -243,7 +249,12 @@ Pick = Callable[[Sequence[Item]], tuple[Trajectory, ...] | tuple[Sample, ...]]
 
 def next_batch(plan: Plan, number: int, sizing: Sizing, pick: Pick) -> Batch:
     """Batch `number` (from 1) of the plan, cut from what the source holds now. Raises what `pick` raises."""
-    chosen = pick(plan.items[sizing.part(number)])
+    return batch_of(plan.items, number, sizing, pick)
+
+
+def batch_of(items: Sequence[Item], number: int, sizing: Sizing, pick: Pick) -> Batch:
+    """Batch `number` of these items, as `next_batch` would cut it."""
+    chosen = pick(items[sizing.part(number)])
     return Batch(
         number=number,
         trajectories=tuple(t for t in chosen if isinstance(t, Trajectory)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 from prefect import get_run_logger
 from prefect.runtime import flow_run
@@ -14,11 +14,11 @@ from combee_core.adapters.stores import open_store
 from combee_core.base import is_simulated
 from combee_core.config import DateRange, Nights, RunRequest
 from combee_core.day_runs import Choice, DayInput, choose, leave_mark, outlook
-from combee_core.days import is_over, zone
+from combee_core.days import is_over
 from combee_core.errors import CombeeError, RunError, RunHeld, RunStopped, UsageError
 from combee_core.learners import load_learner
 from combee_core.ledger import STAGES
-from combee_core.nights import Night, day_result, night_of, note_day, noted_days, summed
+from combee_core.nights import Night, day_result, night_days, night_of, note_day, noted_days, summed
 from combee_core.outcome import replayed
 from combee_core.publish import refuse_mixing
 from combee_core.records import DayResult, RunResult
@@ -179,19 +179,9 @@ def of_night(request: RunRequest, nights: Nights) -> Agenda:
     """
     if request.source.day:
         _has_begun(request.source.day, request.source.timezone)
-    return Agenda(request, night_of(open_store(request.store), top_id(), lambda: _chosen(request, nights)))
-
-
-def _chosen(request: RunRequest, nights: Nights) -> Night:
-    source = request.source
-    if source.day:
-        return Night(days=(source.day,), own=source.day)
     start = flow_run.scheduled_start_time or datetime.now(UTC)
-    own = start.astimezone(zone(source.timezone)).date() - timedelta(days=1)
-    before = tuple(own - timedelta(days=n) for n in range(nights.lookback, 0, -1))
-    if nights.missed == "skip":
-        return Night(days=(own,), own=own, named=before)
-    return Night(days=(*before, own), own=own)
+    store = open_store(request.store)
+    return Agenda(request, night_of(store, top_id(), lambda: night_days(request.source, nights, start)))
 
 
 def of_backfill(request: RunRequest, days: DateRange, *, force: bool, independent: bool) -> Agenda:

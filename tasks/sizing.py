@@ -13,6 +13,7 @@ from combee_core.errors import RunError
 from combee_core.measured import Drift, Measured, Subject
 from combee_core.records import Sizing
 from combee_core.sizes import Decision
+from combee_core.sizing import first_sizing
 from combee_core.token_limit import token_limit
 from tasks import report
 
@@ -34,20 +35,14 @@ def current(shop: Workshop) -> Sizing:
 
 
 def _sizing(shop: Workshop) -> Sizing:
-    settings, total = shop.settings, len(shop.plan.items)
-    if isinstance(settings.batch_size, int):
-        return Sizing(total=total, batch_size=settings.batch_size, reason=f"{settings.batch_size}, as given")
     known = measured.known(shop.store, subject(shop))
-    if known and not known.stale:
-        decision = batch_size.decide(known.observations, settings.sizes, total, known.token_limit)
+    sizing, decision = first_sizing(shop.settings, len(shop.plan.items), known)
+    if decision:
         report.fit(shop.run.decide(decision))
-        reason = f"{decision.reason} (measured in run {known.run})"
-        return Sizing(total=total, batch_size=decision.batch_size, reason=reason)
-    sizes, reason = batch_size.candidates(settings.sizes, total)
-    if not sizes:
-        decision = batch_size.decide((), settings.sizes, total)
-        return Sizing(total=total, batch_size=decision.batch_size, reason=f"{reason}; {decision.reason}")
-    return Sizing(total=total, profile=sizes, reason=_announcement(shop, sizes, reason, known))
+    if sizing.batch_size is None:
+        reason = _announcement(shop, sizing.profile, sizing.reason, known)
+        return sizing.model_copy(update={"reason": reason})
+    return sizing
 
 
 def _announcement(shop: Workshop, sizes: tuple[int, ...], reason: str, known: Measured | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from combee_core.adapters.load_litellm import load_litellm, model_info
-from combee_core.base import estimate, whole
+from combee_core.base import estimate, is_simulated, whole
 from combee_core.errors import ModelUnusable
 
 
@@ -20,3 +20,13 @@ def count_tokens(text: str, model: str) -> int:
     if model_info(litellm, model) is None:
         return estimate(text)
     return int(litellm.token_counter(model=model.split("/")[-1], text=whole(text)))
+
+
+def is_counted(model: str) -> bool:
+    """Whether `count_tokens` asks litellm about this model, and does not estimate. May be slow at first."""
+    if is_simulated(model):
+        return False
+    try:
+        return model_info(load_litellm(), model) is not None
+    except ModelUnusable:
+        return False

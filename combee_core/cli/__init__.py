@@ -11,7 +11,19 @@ from importlib import import_module
 from combee_core.errors import CombeeError, UsageError
 
 _STOPPED = "stopped; the same command goes on from what is saved"
-_COMMANDS = ("demo", "learn", "nightly", "backfill", "rerun", "profile", "server", "playbook", "simulate", "doctor")
+_COMMANDS = (
+    "demo",
+    "learn",
+    "nightly",
+    "backfill",
+    "rerun",
+    "plan",
+    "profile",
+    "server",
+    "playbook",
+    "simulate",
+    "doctor",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
 from typing import Any
 
 from combee_core.cli import options
 from combee_core.days import is_over
-from combee_core.errors import UsageError
 
 
 def add(commands: Any) -> None:
@@ -23,8 +23,8 @@ def add(commands: Any) -> None:
         action="store_true",
         help="learn every day from the present version, none from another's lessons",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print what would be done and learn nothing")
     options.add_run(parser)
+    options.add_dry_run(parser)
     parser.set_defaults(command=run)
 
 
@@ -36,9 +36,16 @@ def run(args: argparse.Namespace) -> int:
     request = options.request_of(args, uris=(args.traces,), timezone=args.timezone)
     request = launch.check(request)
     is_over(days.last, args.timezone, datetime.now(UTC))
-    if args.dry_run:
-        raise UsageError("--dry-run is not available")
     launch.warn_if_simulated(request, args.model)
+    if args.dry_run:
+        return _dry_run(args, request, days.days)
     flags = {"force": args.force or args.again, "independent": args.independent}
     result, error = launch.terminal().start("backfill", request, days=days, **flags)
     return launch.report(result, error, as_json=args.json)
+
+
+def _dry_run(args: argparse.Namespace, request: Any, days: Sequence[date]) -> int:
+    from combee_core.cli import dry_run
+
+    anew = request.model_copy(update={"again": args.force or args.again})
+    return dry_run.of_days(anew, days, independent=args.independent, as_json=args.json)

@@ -17,12 +17,13 @@ def add(commands: Any) -> None:
     parser.add_argument("--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)")
     parser.add_argument("--scorer", choices=get_args(Scoring), help="how samples are judged (exact)")
     options.add_run(parser)
+    options.add_dry_run(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the epoch flow."""
-    from combee_core.cli import launch
+    from combee_core.cli import dry_run, launch
 
     if bool(args.paths) == bool(args.samples):
         raise UsageError("name either trace PATHs or --samples FILE")
@@ -36,5 +37,7 @@ def run(args: argparse.Namespace) -> int:
         request = options.request_of(args, uris=tuple(args.paths))
     request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
+    if args.dry_run:
+        return dry_run.of_input(request, as_json=args.json)
     result, error = launch.terminal().start("epoch", request)
     return launch.report(result, error, as_json=args.json)

@@ -16,16 +16,19 @@ def add(commands: Any) -> None:
     parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)")
     options.add_nights(parser)
     options.add_run(parser)
+    options.add_dry_run(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the nightly flow."""
-    from combee_core.cli import launch
+    from combee_core.cli import dry_run, launch
 
     nights = options.nights_of(args)
     request = options.request_of(args, uris=(args.traces,), day=args.day, timezone=args.timezone)
     request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
+    if args.dry_run:
+        return dry_run.of_night(request, nights, as_json=args.json)
     result, error = launch.terminal().start("nightly", request, nights=nights)
     return launch.report(result, error, as_json=args.json)

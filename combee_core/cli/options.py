@@ -55,21 +55,33 @@ _LIMITS = ("concurrency", "max_concurrency", "rpm", "tpm", "processes")
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """How a run learns."""
+    add_learning(parser)
+    parser.add_argument("--limit", type=int, metavar="N", help=_help(Source, "limit"))
+    parser.add_argument("--fields", metavar="FILE", help="JSON map from our field names to those of plain JSON lines")
+    parser.add_argument("--no-ground-truth", action="store_true", help="withhold expected answers from the reflector")
+    parser.add_argument("--again", action="store_true", help=_help(RunRequest, "again"))
+    group = parser.add_argument_group("tasks")
+    _add(group, RunSettings, "shard_size", number_or_auto)
+    group.add_argument("--dask", metavar="ADDRESS", help=_help(RunSettings, "dask"))
+
+
+def add_learning(parser: argparse.ArgumentParser) -> None:
+    """Which playbook learns from which model, in what batches and how they are reduced."""
     add_store(parser)
     parser.add_argument("--playbook", default="playbook", metavar="NAME", help="which playbook learns (%(default)s)")
     add_model(parser)
     parser.add_argument("--seed", type=int, metavar="N", help=_help(RunSettings, "seed"))
     parser.add_argument("--prompts", metavar="DIR", help=_help(RunSettings, "prompts"))
-    parser.add_argument("--limit", type=int, metavar="N", help=_help(Source, "limit"))
-    parser.add_argument("--fields", metavar="FILE", help="JSON map from our field names to those of plain JSON lines")
-    parser.add_argument("--no-ground-truth", action="store_true", help="withhold expected answers from the reflector")
-    parser.add_argument("--again", action="store_true", help=_help(RunRequest, "again"))
     _add(parser, RunSettings, "batch_size", number_or_auto)
     add_sizes(parser)
     _add_reduce(parser.add_argument_group("reduce"))
-    group = parser.add_argument_group("tasks")
-    _add(group, RunSettings, "shard_size", number_or_auto)
-    group.add_argument("--dask", metavar="ADDRESS", help=_help(RunSettings, "dask"))
+
+
+def add_dry_run(parser: argparse.ArgumentParser) -> None:
+    """`--dry-run`."""
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print traces, calls, tokens, cost and time to expect, and do nothing"
+    )
 
 
 def add_nights(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +154,7 @@ def request_of(args: argparse.Namespace, **source: Any) -> RunRequest:
             source=Source(
                 limit=args.limit, ground_truth=not args.no_ground_truth, fields=_fields(args.fields), **source
             ),
-            settings=RunSettings(**_given(args, RunSettings), sizes=sizes_of(args), model=model_of(args)),
+            settings=settings_of(args),
         )
 
 
@@ -164,6 +176,12 @@ def range_of(text: str) -> DateRange:
         raise UsageError(f"{text!r} is no range of days such as 2026-11-01..2026-11-30 ({error})") from error
     with _said_plainly():
         return DateRange(first=ends[0], last=ends[1])
+
+
+def settings_of(args: argparse.Namespace) -> RunSettings:
+    """How a run learns. Raises `UsageError` for a value that is out of range."""
+    with _said_plainly():
+        return RunSettings(**_given(args, RunSettings), sizes=sizes_of(args), model=model_of(args))
 
 
 def model_of(args: argparse.Namespace) -> ModelSettings:

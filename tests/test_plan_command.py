@@ -1,0 +1,169 @@
+"""`combee plan` and `--dry-run` as a user sees them: a table or one JSON object, and nothing done."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inline_nights import DAY, asked, learn, write_day
+
+from combee_core.cli import main
+
+
+def told(capsys: pytest.CaptureFixture[str], *args: object) -> str:
+    """What a command prints that ends well."""
+    assert main([*map(str, args)]) == 0
+    return capsys.readouterr().out
+
+
+def data(capsys: pytest.CaptureFixture[str], *args: object) -> Any:
+    """The one object on its stdout."""
+    return json.loads(told(capsys, *args, "--json"))
+
+
+def plan(folder: Path, *more: object) -> tuple[object, ...]:
+    return ("plan", "--store", f"file://{folder}/store", *more)
+
+
+def rows(out: str) -> dict[str, list[str]]:
+    """The table's rows by their first cell."""
+    return {line.split()[0]: line.split() for line in out.splitlines() if line[:1].strip()}
+
+
+# plan
+
+
+def test_a_rate_is_told_in_three_forms(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = told(capsys, *plan(tmp_path, "--traces-per-day", 100, "--batch-size", 100))
+    found = rows(out)
+    assert found["sequential"][1:5] == ["1", "100", "≤100", "-"]
+    assert found["paper"][1:5] == ["100", "100", "≤10", "≤1"]
+    assert found["bounded"][1:4] == ["100", "100", "≤40" if "copies" in out else "≤20"]
+    assert out.startswith("estimates for a night of 100 traces, model simulated/overload")
+    assert "assumed: 100% of the traces teach something" in out
+    assert not (tmp_path / "store").exists()
+
+
+def test_columns_stand_below_each_other(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = told(capsys, *plan(tmp_path, "--traces-per-day", 12_345))
+    table = out.splitlines()[2:6]
+    ends = {line.index(cell) + len(cell) for line, cell in zip(table[1:], ("12,345",) * 3, strict=True)}
+    assert ends == {table[0].index("reflect") + len("reflect")}
+    assert all(len(line) <= 130 for line in out.splitlines())
+
+
+def test_json_holds_every_figure_with_its_bounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    found = data(capsys, *plan(tmp_path, "--traces-per-day", 100, "--batch-size", 100, "--days", 7))
+    assert (found["estimated"], found["traces_per_day"], found["days"]) == (True, 100, 7)
+    paper = next(form for form in found["forms"] if form["name"] == "paper")
+    assert paper["night"]["calls"]["reflect"] == {"at_least": 100, "expected": 100, "at_most": 100}
+    assert paper["night"]["calls"]["curate"] == {"at_least": 0, "expected": 10, "at_most": 10}
+    assert paper["days"]["calls"]["curate"]["at_most"] == 70
+    assert set(paper["night"]["hours"]) == {"expected", "at_least"}
+    assert found["assumptions"]
+
+
+def test_a_night_that_does_not_end_in_time_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    args = plan(tmp_path, "--traces-per-day", 10_000, "--batch-size", 30, "--window", 8)
+    out = told(capsys, *args)
+    assert "139–157  more than 8 h" in out
+    assert "7.1–13.6  perhaps more than 8 h" in out
+    assert [form["fits"] for form in data(capsys, *args)["forms"]] == ["no", "perhaps", "perhaps"]
+
+
+def test_an_unknown_price_is_unknown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    args = plan(tmp_path, "--traces-per-day", 100, "--model", "openai/one-of-our-own")
+    assert rows(told(capsys, *args))["paper"][7:9] == ["unknown", "unknown"]
+    assert data(capsys, *args)["forms"][0]["night"]["cost"] is None
+
+
+def test_a_known_price_is_money(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    found = data(capsys, *plan(tmp_path, "--traces-per-day", 100, "--model", "openai/gpt-4o"))
+    night = found["forms"][0]["night"]
+    tokens = night["tokens"]
+    assert night["cost"] == pytest.approx(2.5e-6 * tokens["input"] + 1e-5 * tokens["output"])
+
+
+def test_the_size_of_a_trace_can_be_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    small, large = (
+        data(capsys, *plan(tmp_path, "--traces-per-day", 100, "--trace-tokens", n))["forms"][1]["night"]["tokens"]
+        for n in (1000, 9000)
+    )
+    assert large["input"] - small["input"] == 100 * 8000
+
+
+def test_what_earlier_runs_have_shown_is_used_and_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    learn(asked(f"file://{tmp_path}/store", write_day(tmp_path, 20), batch_size=20))
+    out = told(capsys, *plan(tmp_path, "--traces-per-day", 100, "--playbook", "p"))
+    assert "observed in 1 earlier run: 100% of the traces teach something" in out
+    assert "observed" not in told(capsys, *plan(tmp_path, "--traces-per-day", 100, "--playbook", "q"))
+
+
+@pytest.mark.parametrize("wrong", [("--traces-per-day", "0"), ("--traces-per-day", "many"), ()])
+def test_a_rate_is_a_number_above_nothing(wrong: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["plan", *wrong])
+    assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("wrong", [("--window", "0"), ("--batch-size", "0"), ("--tau", "2")])
+def test_wrong_use_ends_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path, wrong: tuple[str, ...]) -> None:
+    assert main([*map(str, plan(tmp_path, "--traces-per-day", 5, *wrong))]) == 2
+    assert wrong[0] in capsys.readouterr().err
+
+
+# dry runs
+
+
+def test_a_dry_backfill_tells_each_day_and_all(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for n in range(2):
+        write_day(tmp_path / "traces", 20, seed=n, day=DAY + timedelta(days=n))
+    args = ("--traces", tmp_path / "traces", "--store", f"file://{tmp_path}/store", "--batch-size", 20, "--dry-run")
+    found = rows(told(capsys, "backfill", f"{DAY}..{DAY + timedelta(days=2)}", *args, "--merge", "paper"))
+    assert found["2026-03-02"][1:7] == ["20", "1", "-", "20", "≤4", "≤1"]
+    assert found["2026-03-04"][-2:] == ["no", "traces"]
+    assert found["3"][2:7] == ["40", "2", "-", "40", "≤8"]
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_dry_night_without_a_day_is_yesterdays(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    write_day(tmp_path / "traces", 20)
+    found = data(capsys, "nightly", "--traces", tmp_path / "traces", "--store", f"file://{tmp_path}/s", "--dry-run")
+    (day,) = found["days"]
+    assert (day["note"], day["batches"], found["total"]["cost"]) == ("no traces", 0, 0)
+
+
+def test_a_dry_night_counts_its_own_day(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    write_day(tmp_path / "traces", 30)
+    where = ("--traces", tmp_path / "traces", "--store", f"file://{tmp_path}/s", "--batch-size", 30)
+    found = data(capsys, "nightly", "--day", DAY, *where, "--dry-run")
+    (day,) = found["days"]
+    assert (day["day"], day["traces"], day["batching"]) == (str(DAY), 30, "batch size 30: 30, as given")
+    assert day["calls"]["reflect"]["expected"] == 30
+    assert found["dry_run"] is True
+
+
+def test_learning_from_samples_can_be_looked_at_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    found = data(capsys, "learn", "--samples", "world:30", "--store", f"file://{tmp_path}/s", "--dry-run")
+    assert found["total"]["calls"]["rollout"]["expected"] == found["total"]["calls"]["reflect"]["expected"] == 30
+
+
+def test_neither_prefect_nor_a_server_is_needed(tmp_path: Path) -> None:
+    path = write_day(tmp_path, 20)
+    script = (
+        "import sys\nfrom combee_core.cli import main\n"
+        f"main(['learn', {str(path)!r}, '--store', 'file://{tmp_path}/store', '--dry-run', '--json'])\n"
+        "print(*sorted(m for m in sys.modules if '.' not in m), file=sys.stderr)"
+    )
+    environment = {**os.environ, "COMBEE_HOME": str(tmp_path / "home")}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["total"]["traces"] == 20
+    assert not {"prefect", "litellm", "scipy", "httpx"} & set(done.stderr.split())
+    assert not (tmp_path / "home").exists()
+    assert not (tmp_path / "store").exists()
