@@ -86,19 +86,22 @@ class Undertaking(Noun):
 
 def undertake(store: Store, request: RunRequest, days: DateRange, *, force: bool, base: int | None) -> Undertaking:
     """The undertaking of this backfill that has not ended, so that the same command goes on with it; else a new one."""
+    name = undertaking_name(store, request, days, force=force, independent=base is not None)
+    fresh = Undertaking(name=name, base=base)
+    store.create(f"{name}.json", fresh.model_dump_json().encode())
+    blob = store.read(f"{name}.json")
+    if blob is None:
+        raise StoreError(f"{store.uri}/{name}.json was refused as existing and then was not there")
+    return Undertaking.model_validate_json(blob.data)
+
+
+def undertaking_name(store: Store, request: RunRequest, days: DateRange, *, force: bool, independent: bool) -> str:
+    """The name of the undertaking that `undertake` would go on with or begin. Writes nothing."""
     source, settings = request.source, request.settings.identity()
     what = [request.playbook, sorted(source.uris), source.timezone, str(days.first), str(days.last), settings]
-    key = f"backfills/{content_hash('backfill', *what, force, base is not None)[:16]}"
-    for number in count(1):
-        name = f"{key}/{number:04d}"
-        if store.read(f"{name}.done"):
-            continue
-        fresh = Undertaking(name=name, base=base)
-        store.create(f"{name}.json", fresh.model_dump_json().encode())
-        blob = store.read(f"{name}.json")
-        if blob:
-            return Undertaking.model_validate_json(blob.data)
-    raise AssertionError("numbers do not end")
+    key = f"backfills/{content_hash('backfill', *what, force, independent)[:16]}"
+    names = (f"{key}/{number:04d}" for number in count(1))
+    return next(name for name in names if store.read(f"{name}.done") is None)
 
 
 def accomplish(store: Store, name: str) -> None:

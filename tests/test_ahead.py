@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from builders import ACE, EMPTY
@@ -18,11 +17,12 @@ from combee_core.adapters.inputs import Input, load_days, load_input
 from combee_core.adapters.stores import open_store
 from combee_core.calls import FREE
 from combee_core.client import Client
-from combee_core.config import RunRequest, Source
+from combee_core.config import DateRange, RunRequest, Source
 from combee_core.day_runs import DayInput, choose
 from combee_core.errors import UsageError
 from combee_core.markers import mark
 from combee_core.measured import Measured
+from combee_core.nights import accomplish, undertake, undertaking_name
 from combee_core.outlook import DayWork
 from combee_core.ports import Store
 from combee_core.records import RunResult, Sizing
@@ -282,10 +282,27 @@ def test_a_day_that_was_begun_is_gone_on_with(tmp_path: Path) -> None:
     assert seen.note == "goes on after 0 of 3 batches"
 
 
-@pytest.mark.parametrize("again", [{"again": True}])
-def test_a_day_that_is_forced_is_learned_whole(tmp_path: Path, again: dict[str, Any]) -> None:
+def test_a_day_that_is_learned_again_is_learned_whole(tmp_path: Path) -> None:
     request, found = daily(tmp_path)
     run = planned(request, found[DAYS[0]], DAYS[0])
     run.finish(RunResult(playbook="p", version=1, digest="d", run=run.key))
-    forced = Ahead(request.model_copy(update=again)).work(found[DAYS[0]], DAYS[0])
-    assert (forced.traces, [load.size for load in forced.loads]) == (20, [20])
+    again = Ahead(request).work(found[DAYS[0]], DAYS[0], again=True)
+    assert (again.traces, [load.size for load in again.loads]) == (20, [20])
+
+
+def test_a_forced_backfill_goes_on_with_its_own_runs_alone(tmp_path: Path) -> None:
+    request, found = daily(tmp_path)
+    planned(request, found[DAYS[0]], DAYS[0]).begin_sizing(Sizing(total=20, batch_size=7))
+    store, days = open_store(request.store), DateRange(first=DAYS[0], last=DAYS[1])
+    name = undertaking_name(store, request, days, force=True, independent=False)
+    fresh = Ahead(request).work(found[DAYS[0]], DAYS[0], attempt=name)
+    assert ([load.size for load in fresh.loads], fresh.note) == ([20], "")
+    assert undertake(store, request, days, force=True, base=None).name == name
+    its = choose(store, DayInput(dated(request, DAYS[0]), found[DAYS[0]].items), 0, attempt=name).run
+    assert its is not None
+    assert "goes on" in Ahead(request).work(found[DAYS[0]], DAYS[0], attempt=name).note
+    its.finish(RunResult(playbook="p", version=1, digest="d", run=its.key))
+    mark(store, its.plan(), 1)
+    assert Ahead(request).work(found[DAYS[0]], DAYS[0], attempt=name).note == "already learned (version 1)"
+    accomplish(store, name)
+    assert undertaking_name(store, request, days, force=True, independent=False) != name

@@ -66,14 +66,15 @@ class Ahead:
         """The playbook's newest version; 0 before the first."""
         return self._latest.version if self._latest else 0
 
-    def work(self, found: Input, day: date | None = None) -> DayWork:
+    def work(self, found: Input, day: date | None = None, *, again: bool = False, attempt: str = "") -> DayWork:
         """What is still to be done for this input, which is that of `day`, if one is named.
 
-        A finished run leaves nothing; of one that was begun the batches count that have no state yet, and of the
-        first of these only the reflections that the store has no answer for.
+        A day that was learned is learned anew with `again`, and in a named `attempt` (see `day_runs.choose`). A finished
+        run leaves nothing; of one that was begun the batches count that have no state yet, and of the first of these
+        only the reflections that the store has no answer for.
         """
         refuse_mixing(self._latest, self.request.settings.model.model)
-        choice, items = self._foreseen(found, day)
+        choice, items = self._of_day(found, day, again, attempt) if day else self._of_all(found)
         left_out = len(found.unread)
         if not items:
             return DayWork(day=day, traces=choice.traces, left_out=left_out, note=_done(choice))
@@ -98,12 +99,14 @@ class Ahead:
             bullets=self._sizes.bullets(state) if run and loads else None,
         )
 
-    def _foreseen(self, found: Input, day: date | None) -> tuple[Choice, tuple[Item, ...]]:
-        """The run to go on with, and the traces of a run that is not finished."""
-        if day:
-            source = self.request.source.model_copy(update={"day": day})
-            dated = self.request.model_copy(update={"source": source})
-            return foresee(self._store, DayInput(dated, found.items, found.unread), self._prompts)
+    def _of_day(self, found: Input, day: date, again: bool, attempt: str) -> tuple[Choice, tuple[Item, ...]]:
+        """The run of a day that is not finished, if it was begun, and its traces."""
+        source = self.request.source.model_copy(update={"day": day})
+        dated = self.request.model_copy(update={"source": source, "again": again})
+        return foresee(self._store, DayInput(dated, found.items, found.unread), self._prompts, attempt)
+
+    def _of_all(self, found: Input) -> tuple[Choice, tuple[Item, ...]]:
+        """The same for input that is not a day's."""
         if not found.items:
             return Choice("no traces"), ()
         run = planned_run(self._store, self.request, found.items, self._prompts)

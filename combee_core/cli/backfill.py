@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from combee_core.cli import options
@@ -30,22 +29,15 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the backfill flow."""
-    from combee_core.cli import launch
+    from combee_core.cli import dry_run, launch
 
     days = options.range_of(args.days)
     request = options.request_of(args, uris=(args.traces,), timezone=args.timezone)
     request = launch.check(request)
     is_over(days.last, args.timezone, datetime.now(UTC))
     launch.warn_if_simulated(request, args.model)
-    if args.dry_run:
-        return _dry_run(args, request, days.days)
     flags = {"force": args.force or args.again, "independent": args.independent}
+    if args.dry_run:
+        return dry_run.of_days(request, days, as_json=args.json, **flags)
     result, error = launch.terminal().start("backfill", request, days=days, **flags)
     return launch.report(result, error, as_json=args.json)
-
-
-def _dry_run(args: argparse.Namespace, request: Any, days: Sequence[date]) -> int:
-    from combee_core.cli import dry_run
-
-    anew = request.model_copy(update={"again": args.force or args.again})
-    return dry_run.of_days(anew, days, independent=args.independent, as_json=args.json)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from combee_core.adapters.ahead import Ahead
-    from combee_core.config import Nights, RunRequest
+    from combee_core.config import DateRange, Nights, RunRequest
     from combee_core.estimate import Estimate
     from combee_core.outlook import DayEstimate, DayWork, Outlook
 
@@ -33,26 +32,27 @@ def of_night(request: RunRequest, nights: Nights, *, as_json: bool) -> int:
     from datetime import UTC, datetime
 
     from combee_core.adapters.ahead import Ahead
+    from combee_core.adapters.inputs import load_days
     from combee_core.nights import night_days
 
     night, ahead = night_days(request.source, nights, datetime.now(UTC)), Ahead(request)
-    works = [work for work in _works(ahead, night.days) if work.loads or work.day == night.own]
-    return _show(ahead, works, as_json=as_json)
+    found = load_days(request.source, night.days[0], night.days[-1])
+    works = [ahead.work(found[day], day, again=request.again and day == night.own) for day in night.days]
+    return _show(ahead, [one for one in works if one.loads or one.day == night.own], as_json=as_json)
 
 
-def of_days(request: RunRequest, days: Sequence[date], *, independent: bool = False, as_json: bool) -> int:
+def of_days(request: RunRequest, days: DateRange, *, force: bool, independent: bool, as_json: bool) -> int:
     """Print what `combee backfill` would do, day by day."""
     from combee_core.adapters.ahead import Ahead
-
-    ahead = Ahead(request)
-    return _show(ahead, _works(ahead, days), independent=independent, as_json=as_json)
-
-
-def _works(ahead: Ahead, days: Sequence[date]) -> list[DayWork]:
     from combee_core.adapters.inputs import load_days
+    from combee_core.adapters.stores import open_store
+    from combee_core.nights import undertaking_name
 
-    found = load_days(ahead.request.source, min(days), max(days))
-    return [ahead.work(found[day], day) for day in days]
+    store, ahead = open_store(request.store), Ahead(request)
+    attempt = undertaking_name(store, request, days, force=True, independent=independent) if force else ""
+    found = load_days(request.source, days.first, days.last)
+    works = [ahead.work(found[day], day, attempt=attempt) for day in days.days]
+    return _show(ahead, works, independent=independent, as_json=as_json)
 
 
 def _show(ahead: Ahead, works: Sequence[DayWork], *, independent: bool = False, as_json: bool) -> int:
