@@ -45,7 +45,7 @@ def _tokens(basis: Basis, whole_prompts: bool) -> str:
 def _prices(basis: Basis) -> str:
     prices, model = basis.prices, basis.settings.model.model
     if prices is None:
-        return f"cost: nobody knows the price of {model}"
+        return f"cost: the price of {model} is unknown; it can be given (--price)"
     if not prices.input and not prices.output:
         return "cost: nothing, the stand-in answers"
     cached = "" if prices.cached is None else f", {_million(prices.cached)} where the provider has read it before"

@@ -31,18 +31,22 @@ class FormEstimate(Noun):
 
 
 def forms(settings: RunSettings) -> dict[str, RunSettings]:
-    """The three ways; what the settings say besides holds for each of them.
+    """The three ways, and the settings' own where they say how groups are made or merged; what they say besides holds
+    for each.
 
     In sequence a batch is one trace. Bounded groups take the largest batch that `auto` would, unless one is given.
     """
     given = settings.batch_size if isinstance(settings.batch_size, int) else None
     paper = {"grouping": "paper", "merge": "paper"}
     bounded = {"grouping": "bounded", "merge": "cluster", "levels": 2}
-    return {
+    ways = {
         "sequential": settings.model_copy(update={**paper, "batch_size": 1}),
         "paper": settings.model_copy(update={**paper, "batch_size": given or PAPER_SIZE}),
         "bounded": settings.model_copy(update={**bounded, "batch_size": given or settings.sizes.cap}),
     }
+    if (settings.grouping, settings.merge) != ("auto", "auto"):
+        ways["as set"] = settings.model_copy(update={"batch_size": given or settings.sizes.fallback})
+    return ways
 
 
 def estimate_rate(traces: int, days: int, window: float, basis: Basis) -> tuple[FormEstimate, ...]:

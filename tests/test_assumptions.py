@@ -52,7 +52,7 @@ def test_a_guess_at_tokens_is_called_one() -> None:
 @pytest.mark.parametrize(
     ("prices", "told"),
     [
-        (None, "nobody knows the price of openai/gpt-4o"),
+        (None, "the price of openai/gpt-4o is unknown"),
         (FREE, "nothing"),
         (PRICES, "at 2.50 for a million tokens in, 1.25 where the provider has read it before, 10.00 out"),
         (Prices(input=1e-6, output=2e-6), "at 1.00 for a million tokens in, 2.00 out"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import Combee
 from inline_nights import DAY, asked, learn, write_day
 
 from combee_core.cli import main
@@ -44,7 +45,7 @@ def test_a_rate_is_told_in_three_forms(capsys: pytest.CaptureFixture[str], tmp_p
     found = rows(out)
     assert found["sequential"][1:5] == ["1", "100", "≤100", "-"]
     assert found["paper"][1:5] == ["100", "100", "≤10", "≤1"]
-    assert found["bounded"][1:4] == ["100", "100", "≤40" if "copies" in out else "≤20"]
+    assert found["bounded"][1:4] == ["100", "100", "≤20"]
     assert out.startswith("estimates for a night of 100 traces, model simulated/overload")
     assert "assumed: 100% of the traces teach something" in out
     assert not (tmp_path / "store").exists()
@@ -167,3 +168,18 @@ def test_neither_prefect_nor_a_server_is_needed(tmp_path: Path) -> None:
     assert not {"prefect", "litellm", "scipy", "httpx"} & set(done.stderr.split())
     assert not (tmp_path / "home").exists()
     assert not (tmp_path / "store").exists()
+
+
+def test_a_backfill_makes_the_calls_that_its_dry_run_has_told(combee: Combee, tmp_path: Path) -> None:
+    for n in range(2):
+        write_day(tmp_path / "traces", 9, seed=n, day=DAY + timedelta(days=n))
+    where = ("--traces", tmp_path / "traces", "--store", f"file://{tmp_path}/store", "--model", "simulated/overload")
+    command = ("backfill", f"{DAY}..{DAY + timedelta(days=1)}", *where, "--merge", "paper", "--json")
+    told = combee(*command, "--dry-run").json["total"]
+    made = combee(*command)
+    assert made.code == 0, made.err
+    assert made.json["model_calls"] == {stage: count["expected"] for stage, count in told["calls"].items()}
+    assert sum(told["tokens"].values()) == pytest.approx(made.json["tokens"]["total"], rel=0.15)
+    after = combee(*command, "--dry-run").json
+    assert [day["note"] for day in after["days"]] == ["already learned (version 1)", "already learned (version 2)"]
+    assert sum(count["expected"] for count in after["total"]["calls"].values()) == 0

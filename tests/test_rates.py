@@ -86,3 +86,12 @@ def test_a_group_that_outgrows_the_context_is_said_to_be_split() -> None:
     paper = estimate_rate(1000, 1, 24, basis)[1].night
     assert paper.split > 0
     assert paper.calls["curate"].expected == 31 + paper.split
+
+
+def test_a_form_of_ones_own_is_a_row_of_its_own() -> None:
+    mixed = RunSettings(grouping="bounded", merge="paper", max_group=10, copies=1)
+    assert [*forms(mixed)] == ["sequential", "paper", "bounded", "as set"]
+    assert forms(mixed)["as set"].batch_size == mixed.sizes.fallback
+    assert "as set" not in forms(RunSettings(max_group=10, copies=1))
+    night = rate(400, batch_size=400, grouping="bounded", merge="paper", max_group=10, copies=1)["as set"].night
+    assert [night.calls[stage].expected for stage in ("reflect", "curate", "merge")] == [400, 40, 1]

@@ -69,9 +69,9 @@ class Ahead:
     def work(self, found: Input, day: date | None = None, *, again: bool = False, attempt: str = "") -> DayWork:
         """What is still to be done for this input, which is that of `day`, if one is named.
 
-        A day that was learned is learned anew with `again`, and in a named `attempt` (see `day_runs.choose`). A finished
-        run leaves nothing; of one that was begun the batches count that have no state yet, and of the first of these
-        only the reflections that the store has no answer for.
+        A day that was learned is learned anew with `again`, and in a named `attempt` (see `day_runs.choose`).
+        A finished run leaves nothing; of one that was begun the batches count that have no state yet, and of the first
+        of these only the reflections that the store has no answer for.
         """
         refuse_mixing(self._latest, self.request.settings.model.model)
         choice, items = self._of_day(found, day, again, attempt) if day else self._of_all(found)
