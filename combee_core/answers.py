@@ -45,14 +45,14 @@ def read_answer(completion: Completion, *, use_reasoning: bool = False) -> Any:
     try:
         return _sound(_one_of(_values(text), text))
     except RecursionError:
-        raise AnswerMalformed(f"the answer is nested too deep to be read; {_start(text)}") from None
+        raise _malformed("the answer is nested too deep to be read", text) from None
 
 
 def _check_finish(completion: Completion) -> None:
     if completion.finish in _CUT:
         raise AnswerTruncated(_how_it_was_cut(completion))
     if completion.refusal:
-        raise ModelRefused(f"the model refused: {completion.refusal[:200]}")
+        raise ModelRefused("the model refused").about(completion.refusal)
     if completion.finish in _FILTERED:
         raise ModelRefused(f"the provider filtered the answer (finish reason {completion.finish!r})")
 
@@ -96,7 +96,7 @@ def _end_of_reasoning(text: str, opening: re.Match[str], values: list[Any]) -> i
         return closing.end()
     if values:
         return len(text)
-    raise AnswerMalformed(f"the reasoning block never closed: what is in it may be a draft; {_start(text)}")
+    raise _malformed("the reasoning block never closed: what is in it may be a draft", text)
 
 
 def _value_at(text: str, start: int) -> tuple[Any, int]:
@@ -117,7 +117,7 @@ def _end_of_brackets(text: str, start: int) -> int:
             depth += 1 if mark[0] in "{[" else -1
             if depth == 0:
                 return mark.end()
-    raise AnswerMalformed(f"the JSON ends in the middle and is not mended; {_start(text)}")
+    raise _malformed("the JSON ends in the middle and is not mended", text)
 
 
 def _mended(raw: str) -> Any:
@@ -129,10 +129,10 @@ def _mended(raw: str) -> Any:
         # Part of the `llm` extra; without it a broken answer is simply asked for again.
         from json_repair import repair_json
     except ImportError:
-        raise AnswerMalformed(f"not valid JSON; {_start(raw)}") from None
+        raise _malformed("not valid JSON", raw) from None
     value = repair_json(raw, return_objects=True)
     if not isinstance(value, dict | list) or not _is_spelt_by(value, raw):
-        raise AnswerMalformed(f"not valid JSON, and mending it would change its words; {_start(raw)}")
+        raise _malformed("not valid JSON, and mending it would change its words", raw)
     return value
 
 
@@ -184,13 +184,13 @@ def _one_of(values: list[Any], text: str) -> Any:
     found = [v for v in values if _could_answer(v)] or [v for v in values if v in ({}, [])]
     answers = [value for number, value in enumerate(found) if value not in found[:number]]
     if not answers:
-        raise AnswerMalformed(f"the answer holds no JSON object; {_start(text)}")
+        raise _malformed("the answer holds no JSON object", text)
     if len(answers) == 1:
         return answers[0]
     if all(isinstance(answer, dict) and isinstance(answer.get("operations"), list) for answer in answers):
         joined = {key: item for answer in answers for key, item in answer.items()}
         return joined | {"operations": [one for answer in answers for one in answer["operations"]]}
-    raise AnswerMalformed(f"the answer holds {len(answers)} different JSON values and none is picked; {_start(text)}")
+    raise _malformed(f"the answer holds {len(answers)} different JSON values and none is picked", text)
 
 
 def _could_answer(value: Any) -> bool:
@@ -213,8 +213,8 @@ def _sound(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _start(text: str) -> str:
-    return f"it starts {text.strip()[:80]!r}"
+def _malformed(why: str, text: str) -> AnswerMalformed:
+    return AnswerMalformed(f"{why} ({len(text):,} characters)").about(text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Noun(BaseModel):
-    """Base of every record: frozen, unknown fields refused."""
+    """Base of every record: frozen, unknown fields refused. An error about one quotes no input: errors are logged."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def content_hash(*parts: Any) -> str:

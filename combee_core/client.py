@@ -27,7 +27,7 @@ from combee_core.errors import (
 from combee_core.hedging import Unfit
 from combee_core.ledger import Ledger
 from combee_core.ports import LanguageModel, Question
-from combee_core.saving import Rejection, SavedAnswer, SavedAnswers
+from combee_core.saving import Rejection, SavedAnswer, SavedAnswers, path_of
 from combee_core.sending import Call, Sender
 
 T = TypeVar("T")
@@ -159,10 +159,10 @@ class Client:
         try:
             return await self._sender.answer(Call(request, run, attempt, read, keep))
         except Unfit as unfit:
-            error = self._named(unfit, final=self._allowed_cuts(wide) == 1)
-            await self._reject(
-                key, attempt, Rejection(kind=type(error).__name__, reason=str(error), receipt=unfit.receipt)
-            )
+            error = self._named(unfit, path_of(key, attempt), final=self._allowed_cuts(wide) == 1)
+            kind, excerpt = type(error).__name__, unfit.error.excerpt
+            rejection = Rejection(kind=kind, reason=str(error), excerpt=excerpt, receipt=unfit.receipt)
+            await self._reject(key, attempt, rejection)
             raise error from unfit.error
 
     async def _save(self, key: str, saved: SavedAnswer, fits: Callable[[Any], bool]) -> SavedAnswer:
@@ -191,10 +191,14 @@ class Client:
         if len(cuts) >= self._allowed_cuts(wide):
             raise AnswerTruncated(cuts[-1].reason, True)
 
-    def _named(self, unfit: Unfit, *, final: bool) -> AnswerError | ModelRefused:
-        """The same error, saying which model it was; a provider that refused the request has been named."""
+    def _named(self, unfit: Unfit, kept: str, *, final: bool) -> AnswerError | ModelRefused:
+        """The same error, saying which model it was and where the answer's beginning is kept.
+
+        A provider that refused the request has been named.
+        """
         error = unfit.error
         message = f"{self.model.name}: {error}" if unfit.receipt else str(error)
+        message += f"; its beginning is in the store: {kept}" if error.excerpt else ""
         return AnswerTruncated(message, final) if isinstance(error, AnswerTruncated) else type(error)(message)
 
     async def _reject(self, key: str, attempt: int, rejection: Rejection) -> None:

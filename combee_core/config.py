@@ -77,7 +77,16 @@ class SizeSettings(Noun):
     drift: float = Field(0.5, gt=0, description="Share by which delays may leave the curve before it is measured again")
 
 
-_PLACES = ("shard_size", "dask", "prompts")
+class AlarmBars(Noun):
+    """When a run's end raises an alarm. Never part of what a run learns."""
+
+    learned: float = Field(0.8, ge=0, le=1, description="Share of the traces that are read to the end")
+    survival: float = Field(0.2, ge=0, le=1, description="Share of the distinct insights that leave the reduce")
+    silent: int = Field(20, gt=0, description="Traces from which it is an alarm that none taught anything")
+    cost: float | None = Field(None, gt=0, description="US dollars that a run may cost")
+
+
+_PLACES = ("shard_size", "dask", "prompts", "alarms")
 
 
 class RunSettings(Noun):
@@ -105,6 +114,7 @@ class RunSettings(Noun):
     max_failed: float = Field(0.05, ge=0, le=1, description="Share of failed reflections that fails a batch")
     shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
     dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
+    alarms: AlarmBars = AlarmBars()
     model: ModelSettings = ModelSettings()
 
     @model_validator(mode="after")

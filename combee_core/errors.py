@@ -28,15 +28,28 @@ from __future__ import annotations
 
 from typing import Self
 
+_EXCERPT = 200
+
 
 class CombeeError(Exception):
-    """Root of every error that this library raises on purpose."""
+    """Root of every error that this library raises on purpose.
+
+    Messages end in logs, so they hold no text of a trace or of an answer: `excerpt` has the beginning of the text that
+    the error is about, for the store. `told` once an alarm was raised for it.
+    """
 
     retryable: bool = False
+    excerpt: str = ""
+    told: bool = False
 
     def alone(self) -> Self:
         """The same error without what it came from: errors of other libraries can be pickled and not be unpickled."""
         self.__cause__ = self.__context__ = None
+        return self
+
+    def about(self, text: str) -> Self:
+        """The same error with the beginning of the text that it is about."""
+        self.excerpt = text.strip()[:_EXCERPT]
         return self
 
 

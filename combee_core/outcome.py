@@ -57,10 +57,11 @@ def failed(plan: Plan, states: Sequence[State], failure: Failure, ledger: Ledger
     return RunResult(version=None, digest=None, error=failure, **_accounted(plan, held), **spent)
 
 
-def never_begun(request: RunRequest, error: BaseException) -> RunResult:
+def never_begun(request: RunRequest, error: BaseException, flow_run_id: str = "") -> RunResult:
     """The result of a run that failed before it had a plan."""
     return RunResult(
         playbook=request.playbook,
+        flow_run_id=flow_run_id,
         version=None,
         digest=None,
         simulated=is_simulated(request.settings.model.model),

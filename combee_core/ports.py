@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from combee_core.calls import Completion, Prices, Prompt, Request
@@ -62,6 +63,14 @@ class Blob(NamedTuple):
     tag: str
 
 
+class Aged(NamedTuple):
+    """An object's key, when it was last written (aware), and its size in bytes."""
+
+    key: str
+    written: datetime
+    size: int
+
+
 class Store(Protocol):
     """Objects under slash-separated keys, with atomic create and compare-and-swap.
 
@@ -85,6 +94,9 @@ class Store(Protocol):
 
     def list(self, prefix: str) -> Sequence[str]:
         """Keys that start with `prefix`, sorted."""
+
+    def ages(self, prefix: str) -> Iterator[Aged]:
+        """What `list` names, in any order and by the store's own clock; an object that goes meanwhile is left out."""
 
     def delete(self, key: str) -> None:
         """Remove; absent is fine."""

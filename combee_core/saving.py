@@ -27,10 +27,11 @@ class SavedAnswer(Noun):
 
 
 class Rejection(Noun):
-    """An answer that was not used: only kind, reason and receipt are kept. No receipt: nothing was answered."""
+    """An answer that was not used: only kind, reason, receipt and beginning are kept. No receipt: none came."""
 
     kind: str
     reason: str = ""
+    excerpt: str = ""
     receipt: Receipt | None = None
 
 
@@ -46,20 +47,20 @@ class SavedAnswers:
 
     def accepted(self, key: str, fits: Fits) -> SavedAnswer | None:
         """The answer saved under `key`."""
-        blob = self.store.read(_path(key))
+        blob = self.store.read(path_of(key))
         saved = read_record(SavedAnswer, blob.data) if blob else None
         return saved if saved and fits(saved.answer) else None
 
     def rejections(self, key: str) -> list[Rejection]:
         """Every rejection under `key`, in order; an unreadable one still counts as one."""
         found: list[Rejection] = []
-        while blob := self.store.read(_path(key, len(found) + 1)):
+        while blob := self.store.read(path_of(key, len(found) + 1)):
             found.append(read_record(Rejection, blob.data) or Rejection(kind="unreadable"))
         return found
 
     def accept(self, key: str, saved: SavedAnswer, fits: Fits) -> SavedAnswer:
         """Save, and return what the store holds: of several good answers the one that came first."""
-        path, data = _path(key), write_record(saved)
+        path, data = path_of(key), write_record(saved)
         while not self.store.create(path, data):
             blob = self.store.read(path)
             first = read_record(SavedAnswer, blob.data) if blob else None
@@ -72,7 +73,7 @@ class SavedAnswers:
     def reject(self, key: str, number: int, rejection: Rejection) -> None:
         """Count an answer that was not used, under `number` or the next free one: a restart goes on from there."""
         data = write_record(rejection)
-        while not self.store.create(_path(key, number), data):
+        while not self.store.create(path_of(key, number), data):
             number += 1
 
 
@@ -89,5 +90,6 @@ def read_record(kind: type[R], data: bytes) -> R | None:
         return None
 
 
-def _path(key: str, rejected: int = 0) -> str:
+def path_of(key: str, rejected: int = 0) -> str:
+    """Where an answer lies in the store, or the answer that was rejected as number `rejected` (from 1)."""
     return f"answers/{key[:2]}/{key}{f'.rejected-{rejected}' if rejected else ''}.json"

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from combee_core.calls import Completion, Receipt, Request, Usage
 from combee_core.config import ModelSettings
 from combee_core.errors import AnswerError, ModelBusy, ModelRefused, ModelUnusable, StoreError
+from combee_core.events import event
 from combee_core.hedging import Overtaken, Patience, Try, Unfit, first_good
 from combee_core.ledger import Ledger
 from combee_core.limits import Gate
@@ -91,7 +92,7 @@ class Sender:
         try:
             self.ledger.flush()
         except StoreError as error:
-            _log.warning("receipts are not written yet: %s", error)
+            event(_log, logging.WARNING, "receipts-unwritten", f"receipts are not written yet: {error}")
 
     async def _try(self, call: Call[V], one: Try) -> V:
         """One request, waiting out 429 and 529 within the budget, without a slot while it waits.

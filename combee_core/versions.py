@@ -18,6 +18,7 @@ from combee_core.ports import Store
 from combee_core.types import SetAside
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOLDER = "playbooks/"
 _SHOWN = 12
 _TRIES = 20
 T = TypeVar("T")
@@ -57,6 +58,11 @@ class Pointer(Noun):
     writer_id: str
 
 
+def playbooks(store: Store) -> list[str]:
+    """The names of all playbooks of a store, sorted."""
+    return sorted({key.split("/")[1] for key in store.list(_FOLDER)})
+
+
 @dataclass(frozen=True)
 class Versions:
     """The versions of one playbook. Raises `StoreError` for an object that is damaged, by name and by content."""
@@ -70,7 +76,7 @@ class Versions:
 
     @property
     def _home(self) -> str:
-        return f"playbooks/{self.playbook}"
+        return f"{_FOLDER}{self.playbook}"
 
     def latest(self) -> Version | None:
         """The newest version, its hash checked; None before the first."""
@@ -86,10 +92,16 @@ class Versions:
 
     def chain(self) -> Iterator[Version]:
         """From `latest` back to the first version."""
-        version = self.latest()
-        while version is not None:
-            yield version
-            version = self._load(version.previous) if version.previous else None
+        return (version for _, version in self.links())
+
+    def links(self) -> Iterator[tuple[str, Version]]:
+        """The chain with the key of each version in the store."""
+        pointer, _ = self._pointer()
+        key, digest = (pointer.key, pointer.sha256) if pointer else (None, "")
+        while key is not None:
+            version = self._load(key, digest)
+            yield key, version
+            key, digest = version.previous, ""
 
     def publish(self, draft: Version) -> Version | None:
         """Write `draft` and move `latest` to it from its parent; None if `latest` is not the parent any more."""

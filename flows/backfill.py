@@ -7,6 +7,7 @@ from prefect import flow
 from combee_core.config import DateRange, RunRequest
 from combee_core.records import RunResult
 from flows.epoch import epoch
+from tasks import alarms
 from tasks import days as its_days
 from tasks.children import without_heartbeats
 
@@ -21,9 +22,9 @@ def backfill(request: RunRequest, days: DateRange, force: bool = False, independ
         force: Learn the days anew, whether they were learned or not.
         independent: Learn every day from the version that is the latest now, so that no day reads another's lessons.
     """
-    agenda = its_days.of_backfill(request, days, force=force or request.again, independent=independent)
-    with without_heartbeats():
+    with alarms.watched(request), without_heartbeats():
+        agenda = its_days.of_backfill(request, days, force=force or request.again, independent=independent)
         for dated in agenda.work():
             with agenda.trying(dated):
                 agenda.learned(dated, epoch(dated))
-    return agenda.result()
+        return agenda.result()

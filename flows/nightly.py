@@ -7,7 +7,7 @@ from prefect import flow
 from combee_core.config import Nights, RunRequest
 from combee_core.records import RunResult
 from flows.epoch import epoch
-from tasks import days
+from tasks import alarms, days
 from tasks.children import without_heartbeats
 
 
@@ -17,9 +17,9 @@ def nightly(request: RunRequest, nights: Nights = Nights()) -> RunResult:
 
     Without a day of its own the request's last days are looked at first, for what was missed or came late.
     """
-    agenda = days.of_night(request, nights)
-    with without_heartbeats():
+    with alarms.watched(request), without_heartbeats():
+        agenda = days.of_night(request, nights)
         for dated in agenda.work():
             with agenda.trying(dated):
                 agenda.learned(dated, epoch(dated))
-    return agenda.result()
+        return agenda.result()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from time import monotonic
 
+from prefect import get_run_logger
+
 from combee_core.adapters.workshop import Place, Workshop
 from combee_core.base import is_simulated
+from combee_core.events import event
 from combee_core.runs import next_batch
 from combee_core.simulation.delays import minutes
 from combee_core.sizes import Observation
@@ -24,10 +28,18 @@ def remaining(shop: Workshop, invocation: str) -> Iterator[Place]:
         if shop.run.batch(number) is None:
             found = read_input(shop.plan.request.source)
             shop.run.start_batch(next_batch(shop.plan, number, sizing, found.pick))
+        _say(shop, number, sizing.count, "started")
         began, bought = monotonic(), shop.client.ledger.accepted(shop.run.key)
         yield Place(store=shop.store.uri, run=shop.run.key, number=number, invocation=invocation)
         _observe(shop, number, monotonic() - began, bought)
+        _say(shop, number, sizing.count, "done", seconds=round(monotonic() - began, 3))
     progress.show(sizing.count)
+
+
+def _say(shop: Workshop, number: int, of: int, what: str, **figures: float) -> None:
+    part = current(shop).part(number)
+    text, size = f"batch {number} of {of} {what}", part.stop - part.start
+    event(get_run_logger(), logging.INFO, f"batch-{what}", text, run=shop.run.key, batch=number, items=size, **figures)
 
 
 def _observe(shop: Workshop, number: int, seconds: float, bought: int) -> None:

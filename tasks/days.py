@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -16,6 +17,7 @@ from combee_core.config import DateRange, Nights, RunRequest
 from combee_core.day_runs import Choice, DayInput, choose, leave_mark, outlook
 from combee_core.days import is_over
 from combee_core.errors import CombeeError, RunError, RunHeld, RunStopped, UsageError
+from combee_core.events import event
 from combee_core.learners import load_learner
 from combee_core.ledger import STAGES
 from combee_core.nights import Night, day_result, night_days, night_of, note_day, noted_days, summed
@@ -75,7 +77,8 @@ class Agenda:
             if not self._can_wait(error, day):
                 report.days(self._lines)
                 raise
-            get_run_logger().error("%s; the night goes on with the next day", error)
+            text = f"{error}; the night goes on with the next day"
+            event(get_run_logger(), logging.ERROR, "day-put-off", text, day=day.isoformat())
             self._put_off.append(error)
 
     def learned(self, dated: RunRequest, result: RunResult) -> None:
@@ -93,7 +96,9 @@ class Agenda:
         if self._put_off:
             first, more = self._put_off[0], len(self._put_off) - 1
             others = f" (and {more} more days)" if more else ""
-            raise RunError(f"{first}{others}; the other days were learned, the next night tries again", "night", "")
+            ended = RunError(f"{first}{others}; the other days were learned, the next night tries again", "night", "")
+            ended.told = all(error.told for error in self._put_off)
+            raise ended
         if len(self._results) == 1 and self._night.own:
             return self._results[0].model_copy(update={"days": tuple(self._lines)})
         return summed(self._results, self._lines, self._standing())
@@ -141,7 +146,8 @@ class Agenda:
 
     def _say(self, line: DayResult) -> None:
         self._lines.append(line)
-        get_run_logger().info("%s", told(line))
+        what = {"day": line.day.isoformat(), "happened": line.happened, "traces": line.traces}
+        event(get_run_logger(), logging.INFO, "day", told(line), **what)
 
     def _can_wait(self, error: CombeeError, day: date) -> bool:
         passing = isinstance(error, RunError) and not isinstance(error, RunHeld | RunStopped)
@@ -205,7 +211,8 @@ def of_backfill(request: RunRequest, days: DateRange, *, force: bool, independen
 
 def _has_begun(day: date, timezone: str) -> None:
     if not is_over(day, timezone, datetime.now(UTC)):
-        get_run_logger().warning("%s is not over in %s: later traces will be missing", day, timezone)
+        text = f"{day} is not over in {timezone}: later traces will be missing"
+        event(get_run_logger(), logging.WARNING, "day-not-over", text, day=day.isoformat())
 
 
 def _day_of(dated: RunRequest) -> date:

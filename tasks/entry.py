@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -14,12 +15,13 @@ from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.base import Noun
 from combee_core.config import RunRequest, RunSettings
 from combee_core.errors import CombeeError, RunError
+from combee_core.events import event
 from combee_core.learners import load_learner
 from combee_core.publish import publish, refuse_mixing
 from combee_core.records import RunResult
 from combee_core.runs import Run, find_or_plan, run_of
 from combee_core.versions import Versions
-from tasks import crashed, report, sizing
+from tasks import alarms, crashed, report, sizing
 from tasks.children import without_heartbeats
 from tasks.preflight import preflight, probe
 from tasks.reading import forget_input, read_input
@@ -49,6 +51,11 @@ def open_run(request: RunRequest) -> Opened:
 
     A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
     """
+    with alarms.watched(request):
+        return _open(request)
+
+
+def _open(request: RunRequest) -> Opened:
     if top_id() == str(flow_run.id):
         forget_input()
     store = open_store(request.store)
@@ -89,6 +96,7 @@ def held(opened: Opened) -> Iterator[Workshop]:
         stack.enter_context(shop.store.lease(shop.run.path("owner"), f"flow run {top_id()}"))
         crashed.mark_others(shop, top_id())
         shop.client.begin(shop.run.key, opened.place.invocation)
+        _say_started(shop)
         try:
             preflight(shop)
             yield shop
@@ -99,14 +107,23 @@ def held(opened: Opened) -> Iterator[Workshop]:
             calls(shop.client.settle())
 
 
+def _say_started(shop: Workshop) -> None:
+    plan, done = shop.plan, shop.run.done
+    what = {"playbook": plan.request.playbook, "model": shop.client.model.name, "base_version": plan.base_version}
+    text = f"{plan.request.playbook}: {len(plan.items)} traces or samples, {done} batches done before"
+    event(get_run_logger(), logging.INFO, "run-started", text, run=plan.key, items=len(plan.items), done=done, **what)
+
+
 def _note_failure(shop: Workshop, error: CombeeError) -> None:
     """File and show what became of the traces; trouble with that must not hide the error itself."""
     try:
-        result = failed_result(shop, error)
+        result = failed_result(shop, error).model_copy(update={"flow_run_id": top_id()})
+        alarms.sound(result, shop.settings.alarms)
+        error.told = True
         backlog.file(shop.store, shop.plan, result.fates)
         report.accounting(result)
     except CombeeError as trouble:
-        get_run_logger().warning("the failure could not be filed: %s", trouble)
+        event(get_run_logger(), logging.WARNING, "failure-unfiled", f"the failure could not be filed: {trouble}")
 
 
 def failed_result(shop: Workshop, error: BaseException) -> RunResult:
@@ -128,8 +145,17 @@ def finish(shop: Workshop) -> RunResult:
     backlog.file(shop.store, shop.plan, result.fates)
     recorded = shop.run.finish(result)
     report.finished(shop, recorded, states)
+    _say_finished(recorded)
+    alarms.sound(recorded, shop.settings.alarms)
     sizing.compare(shop)
     return recorded
+
+
+def _say_finished(result: RunResult) -> None:
+    figures = {"traces": result.accounting.model_dump(), "cost": result.cost.total, "tokens": result.tokens.total}
+    what = {"run": result.run, "playbook": result.playbook, "version": result.version}
+    text = f"{result.playbook}: version {result.version}, {result.accounting.learned} traces learned"
+    event(get_run_logger(), logging.INFO, "run-finished", text, **what, **figures)
 
 
 def recorded(opened: Opened) -> RunResult:

@@ -5,10 +5,11 @@ What goes to shuffle and merge is quoted: Prefect would walk every reflection an
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from prefect import Task, unmapped
+from prefect import Task, get_run_logger, unmapped
 from prefect.utilities.annotations import quote
 
 from combee_core.adapters.embedding import embedding_of
@@ -17,8 +18,9 @@ from combee_core.adapters.workshop import Place, Workshop, open_workshop
 from combee_core.clustering import ALIKE, load_soon
 from combee_core.conclude import Results
 from combee_core.config import AUTO
+from combee_core.events import event, some
 from combee_core.reduction import Part, Reduction
-from combee_core.shards import ROLLOUTS, cut, shard_size
+from combee_core.shards import ROLLOUTS, Unsettled, cut, shard_size
 from combee_core.types import Curated, Group, Merged, Reflected, RolledOut, Trajectory
 from tasks import stages
 from tasks.gather import collected, gathered, outcome, settled
@@ -122,7 +124,17 @@ def _mapped(
     shards = cut(stage.name, named, size)
     identities = ([identity(item) for item in shard.items] for shard in shards)
     keys = shop.task_keys(stage.name, place.number, identities)
-    return gathered(shards, kept(results, shop.settings.model, stage).map(unmapped(place), shards, keys))
+    done = gathered(shards, kept(results, shop.settings.model, stage).map(unmapped(place), shards, keys))
+    pairs = zip(named, done, strict=True)
+    _name_failures(place, stage.name, [name for (name, _), one in pairs if isinstance(one, Unsettled)])
+    return done
+
+
+def _name_failures(place: Place, stage: str, failed: Sequence[str]) -> None:
+    if failed:
+        where = {"run": place.run, "batch": place.number, "stage": stage}
+        text = f"{stage}: {len(failed)} failed"
+        event(get_run_logger(), logging.WARNING, "items-failed", text, items=some(failed), count=len(failed), **where)
 
 
 def _batch_size(shop: Workshop, number: int) -> int:

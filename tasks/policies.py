@@ -80,13 +80,17 @@ def work_through(work: Work, shard: Shard[T], ask: Callable[[T], Awaitable[R]]) 
     While items and attempts remain that may succeed, the task fails and its retry asks for those alone: the others'
     answers are saved. After the last attempt, a single item's error is the task's. A larger shard ends as failed with
     what it has, an `Unsettled` for each error: Prefect keeps no failed result, so that a rerun asks for the rest.
+    Errors leave without what they came from: Prefect logs that too, and a provider's error may quote an answer.
     """
-    ended = work(shard.items, ask)
+    try:
+        ended = work(shard.items, ask)
+    except CombeeError as error:
+        raise error.alone() from None
     failed = failures(shard, ended)
     if not failed:
         return ended
     if len(shard.items) == 1:
-        raise failed[0][1]
+        raise failed[0][1].alone()
     message = f"{len(failed)} of {len(shard.items)} failed: " + "; ".join(f"{name}: {e}" for name, e in failed[:3])
     if _attempts_remain() and any(error.retryable for _, error in failed):
         raise ShardUnfinished(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from base64 import b64encode
 from collections.abc import Sequence
 from uuid import UUID
@@ -20,6 +21,7 @@ from combee_core.adapters.workshop import Workshop
 from combee_core.charts import fit_table
 from combee_core.diff import diff
 from combee_core.errors import UsageError
+from combee_core.events import event
 from combee_core.playbook import Playbook
 from combee_core.records import DayResult, RunResult, State
 from combee_core.sizes import Decision
@@ -75,7 +77,7 @@ def fit(decision: Decision) -> None:
     try:
         encoded = b64encode(fit_picture(decision, "svg")).decode()
     except UsageError as error:
-        get_run_logger().warning("no picture of the batch size: %s", error)
+        event(get_run_logger(), logging.WARNING, "no-picture", f"no picture of the batch size: {error}")
         return
     # Of the ways to show a picture the UI draws this one: inline SVG stays blank, and a link leads to its own machine.
     picture = f"{summary.cell(decision.reason)}\n\n![batch size](data:image/svg+xml;base64,{encoded})\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 
 from prefect import get_run_logger
@@ -10,6 +11,7 @@ from combee_core import batch_size, measured
 from combee_core.adapters.workshop import Workshop
 from combee_core.call_counts import reduce_calls
 from combee_core.errors import RunError
+from combee_core.events import event
 from combee_core.measured import Drift, Measured, Subject
 from combee_core.records import Sizing
 from combee_core.sizes import Decision
@@ -22,7 +24,7 @@ def begin(shop: Workshop) -> Sizing:
     """Record, once, how this run's batch size is found; a rerun keeps to it."""
     if shop.run.sizing() is None:
         shop.run.begin_sizing(_sizing(shop))
-        get_run_logger().info("batch size: %s", current(shop).reason)
+        _say(shop, current(shop).reason)
     return current(shop)
 
 
@@ -87,8 +89,12 @@ def decide(shop: Workshop) -> Decision:
         measured.remember(shop.store, found)
     decision = shop.run.decide(decision)
     report.fit(decision)
-    get_run_logger().info("batch size: %s", decision.reason)
+    _say(shop, decision.reason)
     return decision
+
+
+def _say(shop: Workshop, reason: str) -> None:
+    event(get_run_logger(), logging.INFO, "batch-size", f"batch size: {reason}", run=shop.run.key)
 
 
 def compare(shop: Workshop) -> None:
@@ -105,6 +111,5 @@ def compare(shop: Workshop) -> None:
     most = shop.settings.sizes.drift
     measured.note_drift(shop.store, known.subject, Drift(run=shop.run.key, deviation=deviation), most)
     if abs(deviation) > most:
-        get_run_logger().warning(
-            "iterations took %+.0f %% against the measured curve: the next run measures again", 100 * deviation
-        )
+        text = f"iterations took {deviation:+.0%} against the measured curve: the next run measures again"
+        event(get_run_logger(), logging.WARNING, "delays-drifted", text, run=shop.run.key, deviation=deviation)

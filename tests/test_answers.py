@@ -144,7 +144,7 @@ def test_nothing_at_all_is_an_empty_answer_and_not_an_empty_update() -> None:
 
 
 def test_a_refusal_is_a_refusal_and_not_bad_json() -> None:
-    with pytest.raises(ModelRefused, match="cannot help with that"):
+    with pytest.raises(ModelRefused, match="the model refused"):
         read(None, refusal="I cannot help with that")
 
 

@@ -17,7 +17,7 @@ def test_a_refusal_costs_one_call_an_invocation_and_may_be_over_in_the_next() ->
     store, model = memory(), ScriptedModel([REFUSAL, GOOD])
     first = client(model, store)
     for _ in range(2):
-        with pytest.raises(ModelRefused, match=r"scripted/model.*I cannot help") as refused:
+        with pytest.raises(ModelRefused, match=r"scripted/model: the model refused; .*rejected-1") as refused:
             ask(first)
         assert not refused.value.retryable
     assert len(model.requests) == 1

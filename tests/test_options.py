@@ -54,6 +54,10 @@ def test_without_options_everything_has_the_defaults_of_the_settings() -> None:
         ("--embedding", "openai/text-embedding-3-small"),
         ("--alike", "0.8"),
         ("--shard-size", "16"),
+        ("--alarm-learned", "0.9"),
+        ("--alarm-survival", "0.5"),
+        ("--alarm-silent", "5"),
+        ("--alarm-cost", "2.5"),
         ("--dask", "tcp://127.0.0.1:8786"),
         ("--max-concurrency", "64"),
         ("--rpm", "100"),
@@ -194,3 +198,8 @@ def test_a_night_looks_back_a_week_unless_it_is_told_otherwise() -> None:
 def test_what_a_night_cannot_do_is_wrong_use(args: tuple[str, ...], word: str) -> None:
     with pytest.raises(UsageError, match=word):
         of_night(*args)
+
+
+def test_a_bar_out_of_range_names_its_option() -> None:
+    with pytest.raises(UsageError, match="--alarm-learned 2"):
+        options.request_of(parse("--alarm-learned", "2"))

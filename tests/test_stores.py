@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from racing import blob
@@ -114,6 +115,19 @@ def test_a_new_object_is_listed_at_once(store: Store) -> None:
         store.create(f"n/{number}", b"x")
 
 
+def test_every_object_has_the_time_of_its_last_write_and_a_size(store: Store) -> None:
+    for key in ("runs/a/plan", "runs/b/plan", "latest.json"):
+        store.create(key, b"123")
+    store.replace("runs/b/plan", b"12345", blob(store, "runs/b/plan").tag)
+    found = {aged.key: aged for aged in store.ages("")}
+    assert sorted(found) == store.list("")
+    assert {key: aged.size for key, aged in found.items()} == {"latest.json": 3, "runs/a/plan": 3, "runs/b/plan": 5}
+    for aged in found.values():
+        assert abs(datetime.now(UTC) - aged.written) < timedelta(minutes=5)
+    assert [aged.key for aged in store.ages("runs/a")] == ["runs/a/plan"]
+    assert list(store.ages("none/")) == []
+
+
 @pytest.mark.parametrize(
     "key", ["naïve/日本語.json", "a b/c+d", "50%/ü%20", "q?x=1&y#z", "emoji/🐝", ".hidden/.x", "~/$x"]
 )
@@ -160,6 +174,8 @@ def test_a_key_that_leaves_the_store_or_is_no_text_is_refused_everywhere(store: 
 def test_a_prefix_that_leaves_the_store_is_refused(store: Store, prefix: str) -> None:
     with pytest.raises(UsageError, match="store key"):
         store.list(prefix)
+    with pytest.raises(UsageError, match="store key"):
+        list(store.ages(prefix))
 
 
 def test_the_same_uri_opens_the_same_content(store: Store) -> None:

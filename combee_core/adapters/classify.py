@@ -17,6 +17,7 @@ from math import isfinite
 from typing import Any
 
 from combee_core.base import clip
+from combee_core.echo import without_echo
 from combee_core.errors import (
     CombeeError,
     ModelBusy,
@@ -33,7 +34,7 @@ class Fault:
     """A failed call as seen on the wire.
 
     `status` is None where no answer came, `body` the text that came, `names` the classes of the exception and
-    its causes, outermost first, `waited` the time-out that was set, in seconds.
+    its causes, outermost first, `waited` the time-out that was set, in seconds, `asked` the prompt.
     """
 
     status: int | None = None
@@ -41,6 +42,7 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     waited: float | None = None
+    asked: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ _RETRY_IN = re.compile(
     r"|retryDelay\W+(?P<delay>\d+(?:\.\d+)?)s",
     re.IGNORECASE,
 )
+_ANSWER = re.compile(r"(?i),? *(?:(?:original|raw) response|received):.*", re.DOTALL)
 _SECRET = re.compile(r"(?i)\b(?:sk|gsk|xai|pk|key)-[\w-]{8,}|(?<=bearer )\S{8,}")
 
 _LOST_TIME = ("Timeout", "TimeoutError", "APITimeoutError", "ReadTimeout", "ConnectTimeout", "PoolTimeout")
@@ -235,8 +238,9 @@ def _why_stop(fault: Fault, callee: Callee) -> str:
 
 
 def _told(fault: Fault) -> str:
-    """Class, status and words of the provider, in one line and without keys."""
-    words = " ".join(_SECRET.sub("…", _message(fault.body)).split())
+    """Class, status and words of the provider in one line, without keys and what it quotes of prompt or answer."""
+    said = clip(_ANSWER.sub(": …", _SECRET.sub("…", _message(fault.body))), 1000)
+    words = without_echo(said, fault.asked)
     parts = (fault.names[0] if fault.names else "", _shown(fault.status), clip(words, 300))
     return " ".join(filter(None, parts))
 

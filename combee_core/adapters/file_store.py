@@ -11,7 +11,8 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from combee_core.adapters.atomic import (
@@ -28,7 +29,7 @@ from combee_core.adapters.atomic import (
 )
 from combee_core.adapters.keys import check_key, check_prefix
 from combee_core.adapters.lease import held_by
-from combee_core.ports import Blob
+from combee_core.ports import Aged, Blob
 
 
 class FileStore:
@@ -78,6 +79,14 @@ class FileStore:
         with naming(folder):
             keys = [file.relative_to(self._root).as_posix() for file in files(folder)]
         return sorted(key for key in keys if key.startswith(prefix))
+
+    def ages(self, prefix: str) -> Iterator[Aged]:
+        """Key, time of the last write and size of each object that starts with `prefix`."""
+        for key in self.list(prefix):
+            path = self._root / key
+            with naming(path), suppress(FileNotFoundError):
+                found = path.stat()
+                yield Aged(key, datetime.fromtimestamp(found.st_mtime, UTC), found.st_size)
 
     def delete(self, key: str) -> None:
         """Remove; absent is fine."""

@@ -23,6 +23,7 @@ from combee_core.adapters.keys import check_key
 from combee_core.adapters.processes import Process, is_alive, is_gone, this_process
 from combee_core.base import Noun
 from combee_core.errors import RunHeld, StoreError
+from combee_core.events import event
 from combee_core.ports import Store
 
 INTERVAL = 30.0
@@ -111,9 +112,9 @@ def _beat(store: Store, key: str, mine: Hold, now: float) -> bool:
             store.replace(key, mine.at(now), blob.tag)
             return True
     except StoreError as error:
-        _log.warning("no heartbeat for %s/%s, will try again: %s", store.uri, key, error)
+        _warn("lease-heartbeat-missed", f"no heartbeat for {store.uri}/{key}, will try again: {error}")
         return True
-    _log.warning("%s/%s was taken over by another process while this one was silent", store.uri, key)
+    _warn("lease-lost", f"{store.uri}/{key} was taken over by another process while this one was silent")
     return False
 
 
@@ -124,7 +125,11 @@ def _release(store: Store, key: str, mine: Hold) -> None:
         if blob is not None and _parse(store, key, blob.data).token == mine.token:
             store.delete(key)
     except StoreError as error:
-        _log.warning("the lease %s/%s stays behind: %s", store.uri, key, error)
+        _warn("lease-left-behind", f"the lease {store.uri}/{key} stays behind: {error}")
+
+
+def _warn(name: str, text: str) -> None:
+    event(_log, logging.WARNING, name, text)
 
 
 def _parse(store: Store, key: str, data: bytes) -> Hold:

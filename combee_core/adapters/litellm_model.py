@@ -31,6 +31,7 @@ from combee_core.adapters.tokens import count_tokens
 from combee_core.base import is_simulated
 from combee_core.calls import FREE, Completion, Message, Prices, Prompt, Request
 from combee_core.errors import ModelBusy, ModelError, ModelFault, ModelUnusable
+from combee_core.events import event
 
 PREFLIGHT_TIMEOUT = 20.0
 """Seconds that a preflight waits for a server."""
@@ -94,7 +95,7 @@ class LitellmModel:
         if isinstance(answer, Exception):
             if is_output_limit(fault_of(answer)):
                 return Completion(text=None, finish="length", model=self._model)
-            raise self._leaf(answer, route, request.timeout) from answer
+            raise self._leaf(answer, route, request.timeout, request.prompt.text) from answer
         if not answer.choices:
             raise ModelFault(f"{self._model}: an answer without choices from {route.callee.address}")
         return completion_of(litellm, answer, self._model)
@@ -167,12 +168,13 @@ class LitellmModel:
 
     def _leaves_out(self, refused: set[str]) -> bool:
         for name in sorted(refused - self._left_out):
-            _log.warning("%s: the server refuses %s; it is left out from now on", self.name, name)
+            text = f"{self.name}: the server refuses {name}; it is left out from now on"
+            event(_log, logging.WARNING, "parameter-left-out", text, model=self.name, parameter=name)
         self._left_out |= refused
         return bool(refused)
 
-    def _leaf(self, error: Exception, route: Route, timeout: float) -> ModelError:
-        fault = replace(fault_of(error), waited=timeout)
+    def _leaf(self, error: Exception, route: Route, timeout: float, asked: str = "") -> ModelError:
+        fault = replace(fault_of(error), waited=timeout, asked=asked)
         return classify(fault, route.callee, datetime.now(UTC))
 
     async def _offered(self, route: Route, timeout: float) -> list[str] | None:

@@ -11,7 +11,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from combee_core.adapters.lease import heartbeat_lease
 from combee_core.adapters.s3_connect import connect
 from combee_core.adapters.s3_errors import LIMIT, Busy, Missing, Refused
 from combee_core.errors import StoreUnavailable
-from combee_core.ports import Blob
+from combee_core.ports import Aged, Blob
 
 if TYPE_CHECKING:
     from combee_core.adapters.s3_client import S3Client
@@ -86,10 +86,15 @@ class S3Store:
 
     def list(self, prefix: str) -> Sequence[str]:
         """Keys that start with `prefix`, sorted, however many pages they fill."""
+        return sorted(aged.key for aged in self.ages(prefix))
+
+    def ages(self, prefix: str) -> Iterator[Aged]:
+        """Key, time of the last write and size of each object that starts with `prefix`."""
         check_prefix(prefix)
-        listing = self._client().listing(self._prefix + prefix)
-        names = (str(entry["Key"]).removeprefix(self._prefix) for entry in listing)
-        return sorted(name for name in names if not name.endswith("/"))  # a console's folder mark is no object
+        for entry in self._client().listing(self._prefix + prefix):
+            name = str(entry["Key"]).removeprefix(self._prefix)
+            if not name.endswith("/"):  # a console's folder mark is no object
+                yield Aged(name, entry["LastModified"], entry["Size"])
 
     def delete(self, key: str) -> None:
         """Remove; absent is fine."""

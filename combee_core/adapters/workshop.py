@@ -17,6 +17,7 @@ from combee_core.base import Noun, content_hash, is_simulated
 from combee_core.client import Client
 from combee_core.config import RunSettings
 from combee_core.errors import CombeeError, RunStopped, StoreError
+from combee_core.events import event
 from combee_core.learners import load_learner
 from combee_core.loop import BackgroundLoop
 from combee_core.ports import Learner, Scorer, Store
@@ -117,7 +118,7 @@ def close(seconds: float = PATIENCE) -> None:
     try:
         loop.run(_close(clients), seconds)
     except (CombeeError, TimeoutError) as error:
-        _log.warning("the model's connections could not be closed in order: %s", error or "they do not answer")
+        _not_closed(error or "they do not answer")
     finally:
         loop.close(seconds)
 
@@ -125,7 +126,11 @@ def close(seconds: float = PATIENCE) -> None:
 async def _close(clients: Sequence[Client]) -> None:
     for ended in await asyncio.gather(*(client.aclose() for client in clients), return_exceptions=True):
         if isinstance(ended, Exception):
-            _log.warning("a model's connections could not be closed in order: %s", ended)
+            _not_closed(ended)
+
+
+def _not_closed(why: object) -> None:
+    event(_log, logging.WARNING, "model-not-closed", f"the model's connections could not be closed in order: {why}")
 
 
 @dataclass(frozen=True)
@@ -189,7 +194,7 @@ class Workshop:
         try:
             self.store.create(self._stop, reason.encode())
         except StoreError as error:
-            _log.warning("workers are not told to stop: %s", error)
+            event(_log, logging.WARNING, "stop-untold", f"workers are not told to stop: {error}", run=self.run.key)
 
     def _heed_stop(self) -> None:
         mark = self.store.read(self._stop) if self.invocation else None

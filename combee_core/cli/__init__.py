@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from combee_core.cli import logs
 from combee_core.errors import CombeeError, UsageError
+from combee_core.events import event
 
 _STOPPED = "stopped; the same command goes on from what is saved"
 _COMMANDS = (
@@ -23,13 +26,17 @@ _COMMANDS = (
     "playbook",
     "simulate",
     "doctor",
+    "alarms",
+    "gc",
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Returns 0 when done, 1 when the run failed, 2 on wrong use."""
+    form, rest = logs.option().parse_known_args(argv)
     parser = _parser()
-    args = parser.parse_args(argv)
+    args = parser.parse_args(rest)
+    logs.set_up(form.log_format)
     try:
         code: int = args.command(args)
         return code
@@ -43,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _failed(args: argparse.Namespace, message: str, code: int) -> int:
-    print(f"combee: {message}", file=sys.stderr)
+    event(logs.LOG, logging.ERROR, "failed", message, code=code)
     if getattr(args, "json", False):
         print(json.dumps({"error": {"stage": "start", "item": "", "message": message}}, ensure_ascii=False))
     return code
@@ -51,7 +58,9 @@ def _failed(args: argparse.Namespace, message: str, code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="combee", description="Agents' traces in, a better, versioned, explainable playbook out."
+        prog="combee",
+        description="Agents' traces in, a better, versioned, explainable playbook out.",
+        parents=[logs.option()],
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in _COMMANDS:

@@ -23,6 +23,8 @@ def add(commands: Any) -> None:
     parser: argparse.ArgumentParser = commands.add_parser("doctor", help="check model, store, server and versions")
     options.add_store(parser)
     options.add_model(parser)
+    parser.add_argument("--deep", action="store_true", help="look closer: a call, the store's pace, what it holds")
+    parser.add_argument("--playbook", metavar="NAME", help="with --deep: which of its last days have no marker")
     parser.set_defaults(command=run)
 
 
@@ -37,6 +39,10 @@ def run(args: argparse.Namespace) -> int:
         "flows": _flows,
         "versions": lambda: versions(PACKAGES),
     }
+    if args.deep:
+        from combee_core.cli import deep
+
+        checks |= deep.checks(args, model)
     found = []
     for name, check in checks.items():
         line = _look(name, check)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from importlib import import_module
@@ -12,10 +13,12 @@ from typing import Any
 import combee_core
 from combee_core.adapters import prefect_server
 from combee_core.base import is_simulated
+from combee_core.cli import logs
 from combee_core.cli.show import run_lines
 from combee_core.config import RunRequest
 from combee_core.days import zone
 from combee_core.errors import CombeeError, UsageError
+from combee_core.events import event
 from combee_core.records import RunResult
 
 _LEFT_OUT = 10
@@ -69,7 +72,7 @@ def ensure_server() -> str:
         return configured
     folder = prefect_server.home()
     if prefect_server.running(folder) is None:
-        note("starting a Prefect server (once; `combee server down` stops it)")
+        note("starting a Prefect server (once; `combee server down` stops it)", "server-starting")
     server = prefect_server.up(folder)
     return server.api
 
@@ -79,15 +82,18 @@ def ui_address() -> str:
     return ensure_server().removesuffix("/api")
 
 
-def note(text: str) -> None:
-    """A line of progress, on stderr."""
-    print(f"combee: {text}", file=sys.stderr, flush=True)
+def note(text: str, name: str = "note", level: int = logging.INFO, **fields: Any) -> None:
+    """A line of progress on stderr, as the event `name`."""
+    event(logs.LOG, level, name, text, **fields)
 
 
 def warn_if_simulated(request: RunRequest, named: str | None) -> None:
     """Say so when no model was named."""
     if named is None:
-        note(f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real")
+        note(
+            f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real",
+            "simulated",
+        )
 
 
 def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> int:
@@ -97,17 +103,17 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
     elif result.run or result.days:
         print("\n".join(run_lines(result)))
     for file in result.left_out[:_LEFT_OUT]:
-        note(f"left out: {file.where}: {file.reason}")
+        note(f"left out: {file.where}: {file.reason}", "left-out", file=file.where)
     if len(result.left_out) > _LEFT_OUT:
-        note(f"left out: {len(result.left_out) - _LEFT_OUT} more; {len(result.left_out)} files in all")
+        note(f"left out: {len(result.left_out) - _LEFT_OUT} more; {len(result.left_out)} files in all", "left-out")
     if result.flow_run_id:
-        note(f"flow run: {ui_address()}/runs/flow-run/{result.flow_run_id}")
+        note(f"flow run: {ui_address()}/runs/flow-run/{result.flow_run_id}", "flow-run", flow_run_id=result.flow_run_id)
     if result.error:
-        note(result.error.message)
+        note(result.error.message, "failed", logging.ERROR, stage=result.error.stage, item=result.error.item)
         if not isinstance(error, UsageError):
             learned = [line for line in result.days if line.happened in ("learned", "supplement")]
             published = f"{len(learned)} days were learned and stay published" if learned else "nothing was published"
-            note(f"{published}; mend the cause, then: combee rerun {result.flow_run_id}")
+            note(f"{published}; mend the cause, then: combee rerun {result.flow_run_id}", "rerun")
     return _exit_code(result, error)
 
 

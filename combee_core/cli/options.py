@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from combee_core.config import (
     AUTO,
     SIMULATED,
+    AlarmBars,
     DateRange,
     Grouping,
     MergeForm,
@@ -63,6 +64,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("tasks")
     _add(group, RunSettings, "shard_size", number_or_auto)
     group.add_argument("--dask", metavar="ADDRESS", help=_help(RunSettings, "dask"))
+    _add_alarms(parser.add_argument_group("alarms, where the end of a run is beyond these"))
 
 
 def add_learning(parser: argparse.ArgumentParser) -> None:
@@ -100,6 +102,15 @@ def add_sizes(parser: argparse.ArgumentParser) -> None:
     for name in ("cap", "fallback"):
         _add(group, SizeSettings, name, int)
     group.add_argument("--peak", choices=get_args(Peak), help=_help(SizeSettings, "peak"))
+
+
+def _add_alarms(group: argparse._ArgumentGroup) -> None:
+    for name, kind in _BARS.items():
+        shown = "N" if kind is int else "X"
+        group.add_argument(f"--alarm-{name}", type=kind, metavar=shown, help=_help(AlarmBars, name))
+
+
+_BARS: dict[str, Callable[[str], Any]] = {"learned": float, "survival": float, "silent": int, "cost": float}
 
 
 def _add_reduce(group: argparse._ArgumentGroup) -> None:
@@ -181,7 +192,9 @@ def range_of(text: str) -> DateRange:
 def settings_of(args: argparse.Namespace) -> RunSettings:
     """How a run learns. Raises `UsageError` for a value that is out of range."""
     with _said_plainly():
-        return RunSettings(**_given(args, RunSettings), sizes=sizes_of(args), model=model_of(args))
+        return RunSettings(
+            **_given(args, RunSettings), sizes=sizes_of(args), alarms=alarms_of(args), model=model_of(args)
+        )
 
 
 def model_of(args: argparse.Namespace) -> ModelSettings:
@@ -196,23 +209,30 @@ def sizes_of(args: argparse.Namespace, base: SizeSettings | None = None) -> Size
         return SizeSettings(**{**(base.model_dump() if base else {}), **_given(args, SizeSettings)})
 
 
+def alarms_of(args: argparse.Namespace) -> AlarmBars:
+    """The bars of alarms. Raises `UsageError` for a value that is out of range."""
+    given = {name: getattr(args, f"alarm_{name}", None) for name in _BARS}
+    with _said_plainly("alarm-"):
+        return AlarmBars(**{name: value for name, value in given.items() if value is not None})
+
+
 def _given(args: argparse.Namespace, settings: type[BaseModel]) -> dict[str, Any]:
     """What the command line says about these settings; what it does not say keeps its default."""
     options = {name: getattr(args, name, None) for name in settings.model_fields}
     if settings is RunSettings:
-        del options["model"], options["sizes"]
+        del options["model"], options["sizes"], options["alarms"]
     return {name: value for name, value in options.items() if value is not None}
 
 
 @contextmanager
-def _said_plainly() -> Iterator[None]:
+def _said_plainly(prefix: str = "") -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
         first = error.errors()[0]
         if not first["loc"]:
             raise UsageError(first["msg"].removeprefix("Value error, ")) from error
-        option = f"--{str(first['loc'][0]).replace('_', '-')}"
+        option = f"--{prefix}{str(first['loc'][0]).replace('_', '-')}"
         name_rule = "use letters, digits, dots, dashes and underscores"
         rule = name_rule if first["type"] == "string_pattern_mismatch" else first["msg"].lower()
         raise UsageError(f"{option} {first['input']!r}: {rule}") from error

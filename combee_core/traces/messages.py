@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from combee_core.base import clip
 from combee_core.traces.values import to_text
 from combee_core.types import Step, ToolCall
 
@@ -57,7 +58,7 @@ def _step(message: Any, names: dict[str, str]) -> Step:
         raise ValueError(f"a message is a JSON {type(message).__name__}, not an object")
     role = message.get("role")
     if not isinstance(role, str) or role not in _ROLES:
-        raise ValueError(f"a message has the unknown role {role!r}")
+        raise ValueError(f"a message has the unknown role {clip(repr(role), 30)}")
     calls = _calls(message)
     names.update({call.id: call.name for call in calls if call.id})
     name = ""

@@ -45,7 +45,7 @@ def reflection(data: Any, trajectory: Trajectory, echoes: frozenset[str] = froze
     tags, strange = _tags(data.get("bullet_tags"), f"reflect-{trajectory.trace_id}")
     insight = _as_text(data["key_insight"])
     if insight in echoes:
-        raise AnswerMalformed(f"the reflector gave back the prompt's example as its insight: {insight!r}")
+        raise AnswerMalformed("the reflector gave back the prompt's example as its insight").about(insight)
     return Reflection(
         trace_id=trajectory.trace_id,
         key_insight="" if insight.lower().rstrip(".") in _NO_INSIGHT else insight,
