@@ -21,7 +21,7 @@ from combee_core.adapters.processes import Process, process_of
 from combee_core.base import Noun
 from combee_core.errors import CombeeError, UsageError
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 _RECORD, _LOCK = "server.json", "server.lock"
 
 
