@@ -34,7 +34,7 @@ class Killed:
 
     calls: int
     saved: int
-    by: str = ""
+    by: str = "nothing, it was done"
 
     @property
     def in_flight(self) -> int:
@@ -98,17 +98,16 @@ def deployment_killed(deployed: Deployed, night: Night, victim: str, call: int, 
     ordered = deployed.order()
     until(lambda: night.calls >= call, lambda: unless_failed(ordered))
     time.sleep(later)
-    alone = "and its run" not in victim
-    deployed.kill(process, alone=alone)
-    left = left_by(night) if not alone else Killed(night.calls, night.calls, "itself")
-    if not alone:
-        over = state_of(ordered).is_final()
-        left = Killed(left.calls, left.saved, "nothing" if over else "Retry")
-        start()
-        if not over:
-            retry(ordered)
+    deployed.kill(process, alone="and its run" not in victim)
+    if "and its run" not in victim:
+        ended(ordered)  # completed, or given up for want of its parent
+    left = left_by(night)
+    if state_of(ordered).is_completed():
+        return left
+    start()
+    retry(ordered)
     assert ended(ordered) == "Completed", deployed.logs()
-    return left
+    return Killed(left.calls, left.saved, "Retry")
 
 
 @pytest.mark.parametrize(("seed", "victim"), ROUNDS)
