@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from combee_core.errors import RunError
 from combee_core.records import Accounting, Plan, TraceFate
@@ -49,20 +50,25 @@ def skipped(unread: Iterable[Unread]) -> tuple[TraceFate, ...]:
 
 
 def account(plan: Plan, fates: Iterable[TraceFate]) -> tuple[Accounting, tuple[TraceFate, ...]]:
-    """The table, and every trace's fate; a trace of the plan that no batch has settled is deferred.
+    """The table, and the fates of all traces that were not settled; one of the plan that has no fate is deferred.
 
     Raises `RunError` if the fates do not add up to what came in.
     """
-    settled = {fate.trace_id: fate for fate in fates}
-    rest = (
-        TraceFate(trace_id=item.id, fate="deferred", reason="the run stopped first")
-        for item in plan.items
-        if item.id not in settled
-    )
-    everything = (*settled.values(), *rest, *skipped(plan.unread))
-    counts = Counter(fate.fate for fate in everything)
+    counts, missing = Counter[str](), dict.fromkeys(item.id for item in plan.items)
+    unsettled = list[TraceFate]()
+    for fate in chain(fates, _deferred(missing), skipped(plan.unread)):
+        counts[fate.fate] += 1
+        missing.pop(fate.trace_id, None)
+        if not fate.is_settled:
+            unsettled.append(fate)
     known = len(plan.items) + sum(bool(u.trace_id) for u in plan.unread)
     table = Accounting.model_validate({"in": known, **counts})
     if not table.balances:
         raise RunError(f"accounting does not add up: {known} traces came in, {dict(counts)}", "accounting")
-    return table, tuple(sorted(everything, key=lambda fate: fate.trace_id))
+    return table, tuple(sorted(unsettled, key=lambda fate: fate.trace_id))
+
+
+def _deferred(missing: Iterable[str]) -> Iterator[TraceFate]:
+    """The fates of those that are still missing when the first is asked for."""
+    for trace_id in tuple(missing):
+        yield TraceFate(trace_id=trace_id, fate="deferred", reason="the run stopped first")

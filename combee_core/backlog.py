@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 
 from pydantic import Field
 
@@ -36,7 +37,8 @@ class Shelf(Noun):
 
 
 def file(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> None:
-    """Write an entry for each trace that was refused, failed or deferred; take out those that the run has settled.
+    """Write an entry for each trace of the plan that was refused, failed or deferred; all others the run has settled,
+    and what is filed of them is taken out.
 
     Entries are found by content: another night's trace of the same id is another trace.
     """
@@ -52,13 +54,12 @@ def file(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> None:
 
 
 def _found(plan: Plan, fates: Iterable[TraceFate]) -> Iterator[tuple[str, Entry | None]]:
-    """The hash of each trace of the plan, and its entry; None for one that is settled or was skipped."""
-    digests = {item.id: item.digest for item in plan.items}
-    for fate in fates:
-        if digest := digests.get(fate.trace_id):
-            filed = fate.fate in FILED
-            entry = Entry(**fate.model_dump(), digest=digest, run=plan.key) if filed else None
-            yield content_hash(fate.trace_id, digest), entry
+    """The hash of each trace of the plan, and its entry; None for one that is settled."""
+    filed = {fate.trace_id: fate for fate in fates if fate.fate in FILED}
+    for item in plan.items:
+        fate = filed.get(item.id)
+        entry = Entry(**asdict(fate), digest=item.digest, run=plan.key) if fate else None
+        yield content_hash(item.id, item.digest), entry
 
 
 def entries(store: Store, playbook: str) -> Iterator[Entry]:

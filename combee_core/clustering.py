@@ -137,6 +137,8 @@ def _linked(rows: Any, members: Any, alike: float) -> list[list[int]]:
     part = rows[members]
     near = part @ part.T
     near = np.asarray(near.toarray() if hasattr(near, "toarray") else near)
+    if near.min() >= alike:
+        return [members.tolist()]  # averages of what is all alike are too
     apart = squareform(np.clip(1 - near, 0, None), checks=False)
     labels = fcluster(linkage(apart, "average"), 1 - alike + 1e-6, "distance")
     return [members[labels == label].tolist() for label in np.unique(labels)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from combee_core.base import Noun, content_hash
+from combee_core.base import Noun
 from combee_core.calls import Receipt, Usage
 from combee_core.ports import Store
 from combee_core.saving import read_record, write_record
@@ -88,7 +89,7 @@ class _Account:
     ever: _Book = field(default_factory=_Book)
     numbers: set[int] = field(default_factory=set)
     requests: Counter[str] = field(default_factory=Counter)
-    receipts: list[Receipt] = field(default_factory=list)
+    receipts: list[bytes] = field(default_factory=list)
     unwritten: dict[str, bytes] = field(default_factory=dict)
     read: set[str] = field(default_factory=set)
 
@@ -142,11 +143,11 @@ class Ledger:
 
     def paid(self, receipt: Receipt) -> None:
         """Note an answer that arrived."""
-        number = _number(receipt)
+        line = write_record(receipt)
         with self._lock:
             account = self._account(receipt.run)
-            account.add(number, receipt.usage, account.invocation, accepted=receipt.accepted)
-            account.receipts.append(receipt)
+            account.add(_hashed(line), receipt.usage, account.invocation, accepted=receipt.accepted)
+            account.receipts.append(line)
 
     def flush(self, run: str | None = None) -> None:
         """Write what is not written yet, of one run or of all; what raises `StoreError` is kept for the next time."""
@@ -178,11 +179,13 @@ class Ledger:
         A receipt that cannot be read counts as an answer of unknown cost.
         """
         account = self._read(run)
-        found = {_number(receipt): receipt.usage for receipt in known if receipt.run == run}
         with self._lock:
-            book = replace(account.ever)
-            for number in found.keys() - account.numbers:
-                book.add(found[number])
+            book, counted = replace(account.ever), set[int]()
+        for receipt in known:
+            number = _number(receipt) if receipt.run == run else None
+            if number is not None and number not in account.numbers and number not in counted:
+                counted.add(number)
+                book.add(receipt.usage)
         return book.spend
 
     def _account(self, run: str) -> _Account:
@@ -204,8 +207,8 @@ class Ledger:
             return
         self._written += 1
         heading = Heading(invocation=account.invocation, requests=dict(account.requests))
-        lines = (write_record(line) + b"\n" for line in (heading, *account.receipts))
-        account.unwritten[f"{_folder(run)}{self._writer}-{self._written}.jsonl"] = b"".join(lines)
+        lines = [write_record(heading), *account.receipts, b""]
+        account.unwritten[f"{_folder(run)}{self._writer}-{self._written}.jsonl"] = b"\n".join(lines)
         account.requests, account.receipts = Counter(), []
 
     def _read(self, run: str) -> _Account:
@@ -232,7 +235,7 @@ def _take_in(account: _Account, key: str, data: bytes) -> None:
             account.books[invocation].requests.update(heading.requests)
             continue
         receipt = read_record(Receipt, line)
-        number, usage = (_number(receipt), receipt.usage) if receipt else (_hashed(key, place), Usage())
+        number, usage = (_number(receipt), receipt.usage) if receipt else (_hashed(f"{key} {place}".encode()), Usage())
         account.add(number, usage, invocation, accepted=bool(receipt and receipt.accepted))
 
 
@@ -242,8 +245,8 @@ def _folder(run: str) -> str:
 
 def _number(receipt: Receipt) -> int:
     """Of all that it says, as it is written: what was paid for the same attempt twice is no copy."""
-    return _hashed(write_record(receipt).decode())
+    return _hashed(write_record(receipt))
 
 
-def _hashed(*parts: str | int) -> int:
-    return int(content_hash(*parts)[:16], 16)
+def _hashed(data: bytes) -> int:
+    return int.from_bytes(hashlib.sha256(data).digest()[:8])

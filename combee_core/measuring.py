@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from statistics import median
 
 from combee_core.sizes import Observation, Point
@@ -34,6 +35,19 @@ def points_of(observations: Sequence[Observation]) -> tuple[tuple[Point, ...], t
     points = tuple(_point(size, [one for one in used if one.batch_size == size]) for size in sizes)
     left_out = sorted([*broken, *cached, *cold])
     return points, tuple(SetAside(what=f"size {size}", reason=reason) for size, reason in left_out)
+
+
+def lost(profile: Sequence[int], observations: Sequence[Observation], left: int) -> tuple[int, ...]:
+    """Sizes of a profile to measure once more, smallest first: those without a usable delay, where a fit lacks them.
+
+    As many as `left` traces or samples allow. None where no size at all has a delay: then it is not one kill, but
+    answers that were all there before, and they would be there again.
+    """
+    usable = {point.batch_size for point in points_of(observations)[0]}
+    if not usable or len(usable) >= min(ENOUGH, len(set(profile))):
+        return ()
+    sizes = sorted(set(profile) - usable)
+    return tuple(size for size, together in zip(sizes, accumulate(sizes), strict=True) if together <= left)
 
 
 def _split(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from combee_core.accounting import account
@@ -50,7 +51,7 @@ def failed(plan: Plan, states: Sequence[State], failure: Failure, ledger: Ledger
     """The result of a run that published nothing: what it had learned so far is deferred. `states` as in `finished`."""
     so_far = tally(states)
     held = (
-        fate.model_copy(update={"fate": "deferred", "reason": "not published"}) if fate.fate == "learned" else fate
+        replace(fate, fate="deferred", reason="not published") if fate.fate == "learned" else fate
         for fate in so_far.fates
     )
     spent = _spent(plan, states, so_far.models, ledger)
@@ -105,9 +106,9 @@ def _note(plan: Plan, made: Tally) -> str:
 
 
 def _accounted(plan: Plan, fates: Iterable[TraceFate]) -> dict[str, Any]:
-    table, everything = account(plan, fates)
+    table, unsettled = account(plan, fates)
     left_out = tuple(unread for unread in plan.unread if not unread.trace_id)
-    return {"accounting": table, "fates": everything, "left_out": left_out}
+    return {"accounting": table, "fates": unsettled, "left_out": left_out}
 
 
 def _spent(plan: Plan, states: Sequence[State], models: Iterable[str], ledger: Ledger) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from datetime import date
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
-from combee_core.base import Noun
+from combee_core.base import SLIM, Noun
 from combee_core.calls import Receipt
 from combee_core.config import RunRequest
 from combee_core.types import Sample, SetAside, Survival, Trajectory, Unread, Update
@@ -15,7 +16,8 @@ from combee_core.types import Sample, SetAside, Survival, Trajectory, Unread, Up
 Fate = Literal["learned", "nothing", "skipped", "refused", "failed", "deferred"]
 
 
-class Item(Noun):
+@dataclass(frozen=True, slots=True, config=SLIM)
+class Item:
     """A trace or sample of the plan: its id and the hash of its content."""
 
     id: str
@@ -61,6 +63,12 @@ class Sizing(Noun):
         return slice(start, min(start + size, self.total))
 
 
+class Again(Noun):
+    """Sizes of the profile whose delay was lost: each is measured once more, on the traces that come next."""
+
+    sizes: tuple[int, ...]
+
+
 class Batch(Noun):
     """Written create-only before the batch starts: all that it reads besides the state before it."""
 
@@ -69,7 +77,8 @@ class Batch(Noun):
     samples: tuple[Sample, ...] = ()
 
 
-class TraceFate(Noun):
+@dataclass(frozen=True, slots=True, config=SLIM)
+class TraceFate:
     """What became of one trace, and why."""
 
     trace_id: str
@@ -153,7 +162,10 @@ class DayResult(Noun):
 
 
 class RunResult(Noun):
-    """A run's outcome. Commands print the figures; fates and what was set aside are for the summary."""
+    """A run's outcome. Commands print the figures; what was set aside is for the summary.
+
+    `fates` are those of traces that were not settled, with the reason; every trace's is in the state of its batch.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 

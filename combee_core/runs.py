@@ -1,6 +1,6 @@
 """A run in its store: found or made from a request, advanced batch by batch, finished once.
 
-runs/<key>/plan.json · settings.json · sizing.json · decision.json · result.json · stop-<invocation>
+runs/<key>/plan.json · settings.json · sizing.json · again.json · decision.json · result.json · stop-<invocation>
 runs/<key>/batch-0001.json · state-0001.json · delay-0001.json · …
 runs/<key>/owner · flow-runs/<id> · receipts/….jsonl
 """
@@ -19,7 +19,7 @@ from combee_core.base import Noun, content_hash
 from combee_core.config import RunRequest, RunSettings
 from combee_core.errors import StoreError
 from combee_core.ports import Store
-from combee_core.records import Batch, Item, Plan, RunResult, Sizing, State
+from combee_core.records import Again, Batch, Item, Plan, RunResult, Sizing, State
 from combee_core.sizes import Decision, Observation
 from combee_core.states import States
 from combee_core.types import Sample, Trajectory, Unread
@@ -65,14 +65,21 @@ class Run:
     def sizing(self) -> Sizing | None:
         """The batches that the plan is cut into, with the batch size once it is decided; None before it begins."""
         begun = self._read("sizing.json", Sizing)
-        decided = self.decision() if begun and begun.batch_size is None else None
-        if begun is None or decided is None:
+        if begun is None or begun.batch_size is not None:
             return begun
-        return begun.model_copy(update={"batch_size": decided.batch_size, "reason": decided.reason})
+        again, decided = self._read("again.json", Again), self.decision()
+        changes: dict[str, object] = {"profile": (*begun.profile, *again.sizes)} if again else {}
+        if decided:
+            changes |= {"batch_size": decided.batch_size, "reason": decided.reason}
+        return begun.model_copy(update=changes)
 
     def begin_sizing(self, sizing: Sizing) -> None:
         """Record how the batch size is found; if it was recorded before, that record stands."""
         self._create("sizing.json", sizing)
+
+    def measure_again(self, sizes: Sequence[int]) -> None:
+        """Record that these sizes follow the profile; if some were recorded before, those stand."""
+        self._create("again.json", Again(sizes=tuple(sizes)))
 
     def decision(self) -> Decision | None:
         """The batch-size decision, None where none was made or needed."""

@@ -13,8 +13,9 @@ from combee_core.call_counts import reduce_calls
 from combee_core.errors import RunError
 from combee_core.events import event
 from combee_core.measured import Drift, Measured, Subject
+from combee_core.measuring import lost
 from combee_core.records import Sizing
-from combee_core.sizes import Decision
+from combee_core.sizes import Decision, Observation
 from combee_core.sizing import first_sizing
 from combee_core.token_limit import token_limit
 from tasks import report
@@ -69,11 +70,25 @@ def subject(shop: Workshop) -> Subject:
     return measured.subject_of(shop.plan.request, shop.client.model.name, shop.learner.fingerprint)
 
 
+def measure_again(shop: Workshop) -> None:
+    """Have sizes measured once more whose delay was lost when the run was interrupted; a rerun keeps to it."""
+    sizing = current(shop)
+    sizes = lost(sizing.profile, _observed(shop, sizing), sizing.total - sum(sizing.profile))
+    if sizes:
+        shop.run.measure_again(sizes)
+        named = ", ".join(map(str, sizes))
+        _say(shop, f"the run was interrupted while it measured: size {named} again, on other traces")
+
+
+def _observed(shop: Workshop, sizing: Sizing) -> tuple[Observation, ...]:
+    recorded = shop.run.observations(range(1, len(sizing.profile) + 1))
+    return tuple(one for one in recorded if one is not None)
+
+
 def decide(shop: Workshop) -> Decision:
     """The batch size from the measured batches, recorded in the run and, for the next run, in the store."""
     sizing = current(shop)
-    recorded = shop.run.observations(range(1, len(sizing.profile) + 1))
-    observations = tuple(one for one in recorded if one is not None)
+    observations = _observed(shop, sizing)
     limit = token_limit(shop.run.states(), shop.settings, shop.client.limit)
     decision = batch_size.decide(observations, shop.settings.sizes, sizing.total, limit)
     if decision.fit:

@@ -10,7 +10,7 @@ from run_records import items, learned, plan
 
 from combee_core.accounting import account, fates_of, skipped, unsolved
 from combee_core.errors import RunError
-from combee_core.records import Plan, TraceFate
+from combee_core.records import Fate, Plan, TraceFate
 from combee_core.types import Curated, Delta, Group, Reflected, RolledOut, Unread
 
 
@@ -78,15 +78,20 @@ def test_samples_without_a_trajectory_are_refused_with_the_reason() -> None:
 def test_runs_that_were_not_read_are_skipped_and_files_of_unknown_format_count_nowhere() -> None:
     unread = [Unread(where="a.json", reason="cut", trace_id="x1"), Unread(where="b.bin", reason="unknown format")]
     assert [f.trace_id for f in skipped(unread)] == ["x1"]
-    table, everything = account(plan(1, unread=tuple(unread)), learned(1))
+    table, unsettled = account(plan(1, unread=tuple(unread)), learned(1))
     assert (table.total, table.learned, table.skipped) == (2, 1, 1)
-    assert len(everything) == 2
+    assert [(f.trace_id, f.reason) for f in unsettled] == [("x1", "cut (a.json)")]
 
 
 def test_what_no_batch_has_settled_is_deferred() -> None:
-    table, everything = account(plan(3), learned(2))
+    table, unsettled = account(plan(3), learned(2))
     assert (table.total, table.learned, table.deferred) == (3, 1, 2)
-    assert [(f.trace_id, f.fate) for f in everything] == [("t01", "deferred"), ("t02", "learned"), ("t03", "deferred")]
+    assert [(f.trace_id, f.fate) for f in unsettled] == [("t01", "deferred"), ("t03", "deferred")]
+
+
+def test_a_trace_with_two_fates_is_an_error() -> None:
+    with pytest.raises(RunError, match="does not add up: 1 traces came in"):
+        account(plan(1), (*learned(1), TraceFate(trace_id="t01", fate="failed")))
 
 
 def test_a_fate_of_a_trace_that_never_came_in_is_an_error() -> None:
@@ -95,26 +100,26 @@ def test_a_fate_of_a_trace_that_never_came_in_is_an_error() -> None:
 
 
 def test_an_empty_plan_balances() -> None:
-    table, everything = account(plan(0), ())
-    assert (table.total, everything) == (0, ())
+    table, unsettled = account(plan(0), ())
+    assert (table.total, unsettled) == (0, ())
     assert table.balances
 
 
-FATES = st.sampled_from(["learned", "nothing", "skipped", "refused", "failed", "deferred", None])
+ENDS: tuple[Fate | None, ...] = ("learned", "nothing", "skipped", "refused", "failed", "deferred", None)
 
 
-@given(st.lists(FATES, max_size=30), st.lists(st.booleans(), max_size=10))
-def test_the_table_adds_up_whatever_became_of_the_traces(ends: list[str | None], runs: list[bool]) -> None:
+@given(st.lists(st.sampled_from(ENDS), max_size=30), st.lists(st.booleans(), max_size=10))
+def test_the_table_adds_up_whatever_became_of_the_traces(ends: list[Fate | None], runs: list[bool]) -> None:
     unread = tuple(
         Unread(where=f"f{n}", reason="r", trace_id=f"x{n}" if is_run else "") for n, is_run in enumerate(runs)
     )
     made = Plan(**{**dict(plan(0)), "items": items(len(ends)), "unread": unread})
-    settled = [
-        TraceFate.model_validate({"trace_id": f"t{n:02d}", "fate": end}) for n, end in enumerate(ends, start=1) if end
-    ]
-    table, everything = account(made, settled)
+    settled = [TraceFate(trace_id=f"t{n:02d}", fate=end) for n, end in enumerate(ends, start=1) if end]
+    table, unsettled = account(made, settled)
     assert table.balances
-    assert table.total == len(ends) + sum(runs) == len(everything) == len({f.trace_id for f in everything})
+    assert table.total == len(ends) + sum(runs) == len(unsettled) + table.learned + table.nothing
+    assert len(unsettled) == len({fate.trace_id for fate in unsettled})
+    assert not any(fate.is_settled for fate in unsettled)
     for name in ("learned", "nothing", "refused", "failed"):
         assert getattr(table, name) == ends.count(name)
     assert table.skipped == ends.count("skipped") + sum(runs)

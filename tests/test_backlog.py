@@ -13,11 +13,11 @@ from run_records import KEY, items, plan, request
 
 from combee_core.backlog import Entry, entries, file
 from combee_core.ports import Store
-from combee_core.records import TraceFate
+from combee_core.records import Fate, TraceFate
 
 
-def fate(number: int, end: str, reason: str = "why") -> TraceFate:
-    return TraceFate.model_validate({"trace_id": f"t{number:02d}", "fate": end, "reason": reason})
+def fate(number: int, end: Fate, reason: str = "why") -> TraceFate:
+    return TraceFate(trace_id=f"t{number:02d}", fate=end, reason=reason)
 
 
 def filed(store: Store, playbook: str = "p") -> dict[str, str]:
@@ -25,7 +25,7 @@ def filed(store: Store, playbook: str = "p") -> dict[str, str]:
 
 
 def test_what_was_refused_failed_or_deferred_is_filed_and_the_rest_is_not(store: Store) -> None:
-    ends = ["learned", "nothing", "skipped", "refused", "failed", "deferred"]
+    ends: list[Fate] = ["learned", "nothing", "skipped", "refused", "failed", "deferred"]
     file(store, plan(6), [fate(n, end) for n, end in enumerate(ends, start=1)])
     assert filed(store) == {"t04": "refused", "t05": "failed", "t06": "deferred"}
 
@@ -37,10 +37,10 @@ def test_an_entry_says_why_and_in_which_run(store: Store) -> None:
     ]
 
 
-@pytest.mark.parametrize("settled", ["learned", "nothing"])
-def test_a_trace_that_a_later_run_settles_is_taken_out(store: Store, settled: str) -> None:
+@pytest.mark.parametrize("settled", [[fate(1, "learned")], [fate(1, "nothing")], []])
+def test_a_trace_that_a_later_run_settles_is_taken_out_said_or_not(store: Store, settled: list[TraceFate]) -> None:
     file(store, plan(2), [fate(1, "failed"), fate(2, "deferred")])
-    file(store, plan(2), [fate(1, settled)])
+    file(store, plan(2), [*settled, fate(2, "deferred")])
     assert filed(store) == {"t02": "deferred"}
 
 
@@ -130,7 +130,8 @@ def test_runs_that_file_at_the_same_time_lose_nothing(store: Store) -> None:
 
     def work(number: int) -> None:
         gate.wait(30)
-        file(store, plan(200), [fate(n, "failed") for n in range(1, 201) if n % 4 == number])
+        own = items(200)[50 * number : 50 * (number + 1)]
+        file(store, plan(items=own), [fate(n, "failed") for n in range(1, 201)])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.fitting import fit
-from combee_core.measuring import points_of
+from combee_core.measuring import lost, points_of
 from combee_core.sizes import Observation
 
 WARM = {10: 125.0, 20: 156.0, 40: 194.0, 80: 243.0}
@@ -104,3 +104,42 @@ def test_every_observation_is_in_a_point_or_left_out_in_any_order(
     assert all(aside.reason for aside in left_out)
     mixed = rng.sample(observations, len(observations))
     assert points_of(mixed) == (points, left_out)
+
+
+KNOWN = {5: 30.0, 10: 36.0, 20: 43.0}
+
+
+@pytest.mark.parametrize(
+    ("killed", "left", "again"),
+    [
+        ((), 100, ()),
+        ((10,), 100, (10,)),
+        ((10,), 10, (10,)),
+        ((10,), 9, ()),
+        ((20, 5), 100, (5, 20)),
+        ((20, 5), 24, (5,)),
+        ((5, 10, 20), 100, ()),
+    ],
+)
+def test_sizes_whose_delay_was_lost_are_measured_again_where_traces_are_left(
+    killed: tuple[int, ...], left: int, again: tuple[int, ...]
+) -> None:
+    observations = seen({size: None if size in killed else delay for size, delay in KNOWN.items()})
+    assert lost((5, 10, 20), observations, left) == again
+
+
+def test_a_delay_that_nobody_recorded_is_lost_too() -> None:
+    assert lost((5, 10, 20), seen({5: 30.0, 20: 43.0}), 50) == (10,)
+
+
+def test_nothing_is_measured_again_where_enough_sizes_remain_for_a_fit() -> None:
+    assert lost((5, 10, 20, 40), seen({5: 30.0, 10: 36.0, 20: None, 40: 51.0}), 500) == ()
+
+
+def test_of_two_sizes_both_are_needed() -> None:
+    assert lost((5, 10), seen({5: None, 10: 36.0}), 100) == (5,)
+
+
+def test_a_size_that_was_measured_again_in_vain_is_asked_for_again() -> None:
+    observations = [*seen({5: 30.0, 10: None, 20: 43.0}), Observation(batch_size=10, delay=None)]
+    assert lost((5, 10, 20, 10), observations, 50) == (10,)

@@ -9,7 +9,7 @@ import pytest
 from asking import client, memory, run
 from builders import ACE, EMPTY
 from lessons import answer, insight, trajectory
-from run_records import DAY, items, request
+from run_records import DAY, request
 
 from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Client
@@ -19,7 +19,7 @@ from combee_core.inline import Inline
 from combee_core.ledger import STAGES
 from combee_core.outcome import failed, finished, replayed
 from combee_core.publish import publish
-from combee_core.records import Batch, Failure, RunResult, Sizing, State
+from combee_core.records import Batch, Failure, Item, RunResult, Sizing, State
 from combee_core.runs import Run, find_or_plan, next_batch
 from combee_core.scoring import SCORERS
 from combee_core.testing import ScriptedModel
@@ -34,7 +34,7 @@ class Night:
         self.asking: Client = client(ScriptedModel(script), store)
         self.settings = RunSettings(batch_size=size, merge="paper", model=ModelSettings(retries=1))
         asked = request(source=DAY, batch_size=size, merge="paper")
-        found = tuple(items(count)[n].model_copy(update={"digest": t.digest}) for n, t in enumerate(self.traces))
+        found = tuple(Item(id=f"t{n:02d}", digest=t.digest) for n, t in enumerate(self.traces, start=1))
         self.run: Run = find_or_plan(store, asked, found, (), 0)
         self.versions = Versions(store, "p")
 

@@ -109,16 +109,18 @@ def test_profiling_that_was_killed_goes_on_with_its_candidates_and_pays_once(
     sizing, decision = run.sizing(), run.decision()
     assert sizing is not None
     assert decision is not None
-    assert (sizing.profile, sizing.batch_size, sizing.reason) == (PROFILE, decision.batch_size, decision.reason)
+    again = (*PROFILE, PROFILE[1])
+    assert (sizing.profile, sizing.batch_size, sizing.reason) == (again, decision.batch_size, decision.reason)
     for stage in ("reflect", *(["rollout"] if kind == "samples" else [])):
         assert TOTAL <= made[stage] <= TOTAL + IN_FLIGHT, "paid for twice: only what was in flight"
         assert done["model_calls"][stage] == made[stage] - before[stage]
     assert all(count <= 2 for count in server.asked().values())
     assert sum(server.asked().values()) - len(server.asked()) <= IN_FLIGHT
-    delays = [one.delay if one else None for one in run.observations(range(1, 4))]
-    assert [delay is not None for delay in delays] == [True, False, True], "half a batch is no measurement"
-    assert (decision.bound_by, len(decision.points), decision.fit) == ("fallback", 2, None)
-    assert not list(measured.all_known(run.store)), "so that no curve is known and the next run measures"
+    seen = [(one.batch_size, one.delay is not None) for one in run.observations(range(1, 5)) if one]
+    assert seen == [(5, True), (10, False), (20, True), (10, True)], "half a batch is no measurement, so once more"
+    assert decision.bound_by != "fallback"
+    assert [point.batch_size for point in decision.points] == list(PROFILE)
+    assert [one.run for one in measured.all_known(run.store)] == [run.key], "the next run takes this curve"
 
     decided = record(run, "decision.json")
     assert set(combee(*command).json["model_calls"].values()) == {0}

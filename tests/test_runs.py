@@ -263,6 +263,16 @@ def test_the_batch_size_is_recorded_once_and_the_decision_completes_it() -> None
     assert run.sizing() == sizing(100, 40, 5, 10).model_copy(update={"reason": "because"})
 
 
+def test_sizes_that_are_measured_again_follow_the_profile_and_are_recorded_once() -> None:
+    run = found(memory())
+    run.begin_sizing(sizing(100, None, 5, 10))
+    run.measure_again((5,))
+    run.measure_again((10,))
+    assert run.sizing() == sizing(100, None, 5, 10, 5)
+    run.decide(Decision(batch_size=40, bound_by="plateau", reason="", tau=0.016, peak="fit", total=100))
+    assert run.sizing() == sizing(100, 40, 5, 10, 5)
+
+
 def test_delays_are_recorded_once_for_each_batch() -> None:
     run = found(memory())
     run.observe(1, Observation(batch_size=5, delay=2.5))

@@ -45,13 +45,15 @@ CURVE = tuple(Observation(batch_size=size, delay=curve(size)) for size in (5, 10
 AUTO = batch_size.decide(CURVE, SIZES, TOTAL)
 
 
-def recorded(profile: tuple[int, ...] = (), settings: RunSettings | None = None) -> Workshop:
-    """A run in a new store, cut into its profile and batches of 20, in which nothing has been done yet."""
+def recorded(
+    profile: tuple[int, ...] = (), settings: RunSettings | None = None, total: int = TOTAL, size: int | None = 20
+) -> Workshop:
+    """A run in a new store, cut into its profile and batches of `size`, in which nothing has been done yet."""
     settings = settings or RunSettings(sizes=SIZES, model=ModelSettings(model=SIMULATED))
     uri = f"memory://{uuid.uuid4().hex}"
     request = RunRequest(playbook="p", store=uri, source=Source(uris=("/traces",)), settings=settings)
-    run = find_or_plan(open_store(uri), request, items(TOTAL), (), 0)
-    run.begin_sizing(Sizing(total=TOTAL, profile=profile, batch_size=20))
+    run = find_or_plan(open_store(uri), request, items(total), (), 0)
+    run.begin_sizing(Sizing(total=total, profile=profile, batch_size=size))
     return open_workshop(Place(store=uri, run=run.key))
 
 
@@ -123,6 +125,19 @@ def test_a_night_without_a_known_curve_notes_nothing() -> None:
     with disable_run_logger():
         sizing.compare(shop)
     assert measured.known(shop.store, sizing.subject(shop)) is None
+
+
+@pytest.mark.parametrize(("total", "again"), [(TOTAL, ()), (2 * TOTAL, (10,))])
+def test_a_size_whose_delay_an_interruption_cost_is_measured_again_if_traces_are_left(
+    total: int, again: tuple[int, ...]
+) -> None:
+    shop = recorded(profile=(5, 10, 20), total=total, size=None)
+    for number, one in enumerate(seen({5: curve(5), 10: None, 20: curve(20)}), start=1):
+        shop.run.observe(number, one)
+    with disable_run_logger():
+        sizing.measure_again(shop)
+        sizing.measure_again(shop)
+    assert sizing.current(shop).profile == (5, 10, 20, *again)
 
 
 # on a real clock

@@ -98,7 +98,7 @@ class LitellmModel:
             raise self._leaf(answer, route, request.timeout, request.prompt.text) from answer
         if not answer.choices:
             raise ModelFault(f"{self._model}: an answer without choices from {route.callee.address}")
-        return completion_of(litellm, answer, self._model)
+        return completion_of(answer, self._model)
 
     async def preflight(self, timeout: float = PREFLIGHT_TIMEOUT) -> None:
         """Find out in one or two cheap requests if the model can be used; raises `ModelUnusable` if not.

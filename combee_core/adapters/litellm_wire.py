@@ -108,7 +108,7 @@ def as_sent(message: Message, route: Route | None = None) -> dict[str, Any]:
     return {"role": message.role, "content": text}
 
 
-def completion_of(litellm: Any, response: Any, model: str) -> Completion:
+def completion_of(response: Any, model: str) -> Completion:
     """The first choice of a response, with what it cost."""
     choice = response.choices[0]
     message = choice.message
@@ -117,12 +117,12 @@ def completion_of(litellm: Any, response: Any, model: str) -> Completion:
         finish=choice.finish_reason or "unknown",
         refusal=getattr(message, "refusal", None),
         reasoning=getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None),
-        usage=_usage(litellm, response, model),
+        usage=_usage(response),
         model=response.model or model,
     )
 
 
-def _usage(litellm: Any, response: Any, model: str) -> Usage:
+def _usage(response: Any) -> Usage:
     """Tokens and cost; where a server reports nothing litellm has zeros, and that is unknown, not free."""
     usage = getattr(response, "usage", None)
     read, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
@@ -133,17 +133,15 @@ def _usage(litellm: Any, response: Any, model: str) -> Usage:
         input_tokens=read,
         output_tokens=written,
         cached_tokens=getattr(details, "cached_tokens", None),
-        cost=_cost(litellm, response, model),
+        cost=_cost(response),
     )
 
 
-def _cost(litellm: Any, response: Any, model: str) -> float | None:
+def _cost(response: Any) -> float | None:
     if is_simulated(response.model or ""):
         return 0.0
-    try:
-        return float(litellm.completion_cost(completion_response=response, model=model)) or None
-    except Exception:  # noqa: BLE001  a paid, good answer must not fail for want of a price
-        return None
+    found = getattr(response, "_hidden_params", {}).get("response_cost")  # litellm's documented place for it
+    return float(found) if found else None
 
 
 def prices_in(info: Mapping[str, Any]) -> Prices | None:

@@ -1,8 +1,9 @@
 """What a call costs the client: calls per CPU-second, against bare httpx on the same server.
 
 Three ways to ask the same reflect questions of the simulated server over HTTP: httpx posting ready-made bodies, litellm
-alone, and our whole client (litellm, slots, ledger, each answer saved on disk before it is used). Each way runs in a
-process of its own; CPU is counted from the second hundred calls on, so that imports and first connections are left out.
+as it comes, and our whole client (litellm, slots, ledger, each answer saved on disk before it is used). Each way runs
+in a process of its own; CPU is counted from the second hundred calls on, so that imports and first connections are left
+out.
 
     python tests/benchmarks/client.py [--calls 2000] [--in-flight 64 512]
 """
@@ -26,7 +27,7 @@ from common import measured, save, simulated_server
 
 from combee_core.adapters.litellm_model import LitellmModel
 from combee_core.adapters.stores import open_store
-from combee_core.calls import Prompt, Request
+from combee_core.calls import Prompt
 from combee_core.client import Client
 from combee_core.config import ModelSettings
 from combee_core.errors import ModelFault
@@ -80,11 +81,15 @@ def httpx_alone(url: str, in_flight: int) -> Asking:
 
 
 def litellm_alone(url: str, in_flight: int) -> Asking:
-    """Our adapter to litellm, without slots, ledger and store."""
-    model = LitellmModel(f"openai/{MODEL}", url)
+    """litellm as it comes, called as anybody would; without its look at the network for prices."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    import litellm
+
+    where = {"model": f"openai/{MODEL}", "api_base": url, "api_key": "none"}
 
     async def ask(question: Question[Any]) -> object:
-        return await model.complete(Request(prompt=question.prompt, max_output_tokens=8192))
+        response: Any = await litellm.acompletion(**{**body(question.prompt), **where})
+        return json.loads(response.choices[0].message.content)
 
     return ask
 

@@ -40,9 +40,7 @@ def test_a_night_whose_worker_was_killed_is_taken_over_by_another_worker_and_the
 
         assert tries[-1] == "Completed", deployed.logs()
         assert state_of(lost).name == "Crashed", "whoever takes over says what became of the other"
-        print(
-            f"\nworker killed after {calls} calls with {calls - saved} in flight; its slot was free {freed:.0f} s later,"
-        )
+        print(f"\nworker killed after {calls} calls with {calls - saved} in flight; slot free {freed:.0f} s later,")
         print(
             f"  after {len(tries) - 1} orders that found it taken; another worker took over, repeated {night.repeated}"
         )
