@@ -7,7 +7,7 @@ delay, however large or small, overflows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, linear_regression, median
 
@@ -68,11 +68,6 @@ def fit_points(points: Sequence[Point], left_out: Sequence[SetAside], tried: set
         points=tuple(points),
         left_out=tuple(left_out),
     )
-
-
-def fit_epoch_times(times: Mapping[int, float], total: int = 1) -> Fit | None:
-    """The curve through times of whole epochs by batch size, as papers print them, in any unit of time."""
-    return fit([Observation(batch_size=size, delay=time * size / total) for size, time in times.items()], total)
 
 
 def epoch_time(total: int, point: Point) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from combee_core.fitting import fit_epoch_times
+from combee_core.fitting import fit
 from combee_core.sizes import Fit, Observation
 
 APPWORLD = {1: 86.0, 5: 30.0, 10: 19.0, 20: 10.0, 40: 5.0}
@@ -29,6 +29,6 @@ def epochs(times: Mapping[int, float], total: int = 500) -> list[Observation]:
 
 def fitted(times: Mapping[int, float]) -> Fit:
     """The curve through times of epochs, which must exist."""
-    found = fit_epoch_times(times)
+    found = fit(epochs(times, 1), 1)
     assert found
     return found

@@ -18,7 +18,6 @@ from combee_core.fitting import (
     epoch_time,
     expected_delay,
     fit,
-    fit_epoch_times,
     gain,
     peak_slope,
     plateau,
@@ -175,7 +174,6 @@ def test_one_size_or_none_gives_no_curve() -> None:
     assert fit([], 100) is None
     assert fit(seen({8: 10.0}), 100) is None
     assert fit(seen({8: math.nan, 16: 0.0}), 100) is None
-    assert fit_epoch_times({}) is None
 
 
 def test_the_curve_gives_epochs_and_delays_of_one_iteration() -> None:
@@ -207,12 +205,11 @@ def test_a_cold_iteration_tells_nothing_of_drift() -> None:
     assert drift(fitted(FORMULA), Observation(batch_size=0, delay=10.0)) == 0.0
 
 
-def test_epoch_times_and_delays_give_one_curve() -> None:
-    by_delay, by_epoch = fit(epochs(FORMULA, 500), 500), fit_epoch_times(FORMULA, 500)
-    assert by_delay
-    assert by_epoch
-    assert by_delay.amplitude == pytest.approx(by_epoch.amplitude)
-    assert by_delay.alpha == pytest.approx(by_epoch.alpha)
+def test_the_number_of_traces_does_not_change_the_curve_through_the_same_epochs() -> None:
+    of_many, of_one = fit(epochs(FORMULA, 500), 500), fitted(FORMULA)
+    assert of_many
+    assert of_many.amplitude == pytest.approx(of_one.amplitude)
+    assert of_many.alpha == pytest.approx(of_one.alpha)
 
 
 def test_times_that_are_all_equal_are_fitted_perfectly_by_a_flat_line() -> None:
