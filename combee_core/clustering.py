@@ -80,6 +80,9 @@ def _clusters(texts: Sequence[str], alike: float, embed: Embed) -> Iterator[Sequ
     labels = _connected(rows, alike)
     order = np.argsort(labels, kind="stable")
     for members in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+        if len(members) <= 2:
+            yield members.tolist()  # nothing to cut
+            continue
         for start in range(0, len(members), LARGEST):
             yield from _linked(rows, members[start : start + LARGEST], alike)
 
