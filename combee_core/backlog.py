@@ -1,4 +1,4 @@
-"""Traces that were not learned from, filed in the store with the reason, so that a later night can pick them up.
+"""Traces that were not learned from, filed in the store with the reason, so that a later night picks them up.
 
 backlog/<playbook>/00.json … ff.json: each holds the entries whose hash begins like its name. A night of a hundred
 thousand failures writes 256 objects, and where nothing was ever filed none is read or written.
@@ -7,31 +7,57 @@ thousand failures writes 256 objects, and where nothing was ever filed none is r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from pydantic import Field
 
 from combee_core.base import Noun, content_hash
+from combee_core.config import RunRequest, Source
 from combee_core.ports import Store
 from combee_core.records import Plan, TraceFate
+from combee_core.runs import Run, batch_name
 from combee_core.saving import read_record, write_record
 
 FILED = ("refused", "failed", "deferred")
 
+ID_LENGTH = 12
+
+MOST_AT_ONCE = 1_000
+"""How many traces a night tries again: they are named in the run's request."""
+
+MOST_TRIES = 3
+"""How often nights try a trace again; then it stays for a person."""
+
 
 class Entry(Noun):
-    """One filed trace: its id and content hash, what became of it, and in which run."""
+    """One filed trace: its id and content hash, what became of it, and in which run.
+
+    `place` is the object of the store that holds its content, empty where none does; `tries` counts how often it was
+    learned again from here, in vain.
+    """
 
     trace_id: str
     digest: str
     fate: str
     reason: str
     run: str
+    place: str = ""
+    tries: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its hash: another night's trace of the same id is another trace."""
+        return content_hash(self.trace_id, self.digest)
+
+    @property
+    def id(self) -> str:
+        """As people and requests name it."""
+        return self.name[:ID_LENGTH]
 
 
 class Shelf(Noun):
-    """The entries of one object, by the hash of id and content."""
+    """The entries of one object, by their names."""
 
     entries: dict[str, Entry] = Field(default_factory=dict)
 
@@ -40,12 +66,12 @@ def file(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> None:
     """Write an entry for each trace of the plan that was refused, failed or deferred; all others the run has settled,
     and what is filed of them is taken out.
 
-    Entries are found by content: another night's trace of the same id is another trace.
+    What a run on the backlog itself did not settle has been tried once more, and stays where its content lies.
     """
     folder = _folder(plan.request.playbook)
     there = set(store.list(folder))
     changes: dict[str, dict[str, Entry | None]] = defaultdict(dict)
-    for name, entry in _found(plan, fates):
+    for name, entry in _found(store, plan, fates):
         key = f"{folder}{name[:2]}.json"
         if entry or key in there:
             changes[key][name] = entry
@@ -53,13 +79,34 @@ def file(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> None:
         _change(store, key, changed)
 
 
-def _found(plan: Plan, fates: Iterable[TraceFate]) -> Iterator[tuple[str, Entry | None]]:
-    """The hash of each trace of the plan, and its entry; None for one that is settled."""
-    filed = {fate.trace_id: fate for fate in fates if fate.fate in FILED}
+def is_backlog(request: RunRequest) -> bool:
+    """True for a run on what earlier runs have filed."""
+    return request.source.kind == "backlog"
+
+
+def _found(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> Iterator[tuple[str, Entry | None]]:
+    """The name of each trace of the plan, and its entry; None for one that is settled or was skipped."""
+    tried = 1 if is_backlog(plan.request) else 0
+    kinds = (*FILED, "skipped") if tried else FILED
+    filed = {fate.trace_id: fate for fate in fates if fate.fate in kinds}
+    places = _places(store, plan) if filed else {}
     for item in plan.items:
-        fate = filed.get(item.id)
-        entry = Entry(**asdict(fate), digest=item.digest, run=plan.key) if fate else None
-        yield content_hash(item.id, item.digest), entry
+        fate, place = filed.get(item.id), places.get(item.id, "")
+        name = content_hash(item.id, item.digest)
+        yield name, Entry(**asdict(fate), digest=item.digest, run=plan.key, place=place, tries=tried) if fate else None
+
+
+def _places(store: Store, plan: Plan) -> dict[str, str]:
+    """Where the content of each trace of the plan lies: in the record of its batch, once that has begun."""
+    run = Run(store, plan.key)
+    sizing, begun = run.sizing(), set(store.list(run.path("batch-")))
+    numbered = ((number, run.path(batch_name(number))) for number in range(1, sizing.count + 1)) if sizing else ()
+    return {
+        item.id: place
+        for number, place in numbered
+        if sizing and place in begun
+        for item in plan.items[sizing.part(number)]
+    }
 
 
 def entries(store: Store, playbook: str) -> Iterator[Entry]:
@@ -70,14 +117,77 @@ def entries(store: Store, playbook: str) -> Iterator[Entry]:
         yield from shelf.entries.values() if shelf else ()
 
 
+def standing(store: Store, filed: Iterable[Entry], most: int = MOST_TRIES) -> Iterator[tuple[Entry, str]]:
+    """Each entry, and why it is not due; an empty reason for one that can be tried again, up to `most` times."""
+    finished: dict[str, bool] = {}
+    for entry in filed:
+        if entry.run not in finished:
+            finished[entry.run] = bool(store.list(f"runs/{entry.run}/result.json"))
+        if not finished[entry.run]:
+            yield entry, f"its run is not finished: combee rerun {entry.run}"
+        elif not entry.place:
+            yield entry, "its content is not in the store: learn it from its source again"
+        elif entry.tries >= most:
+            yield entry, f"tried {entry.tries} times: combee backlog retry, or drop"
+        else:
+            yield entry, ""
+
+
+def due(store: Store, playbook: str, besides: Collection[str] = ()) -> list[Entry]:
+    """What a night tries again, but for what these runs have filed; at most `MOST_AT_ONCE`."""
+    filed = (entry for entry in entries(store, playbook) if entry.run not in besides)
+    return one_of_each_id(entry for entry, reason in standing(store, filed) if not reason)[:MOST_AT_ONCE]
+
+
+def one_of_each_id(filed: Iterable[Entry]) -> list[Entry]:
+    """Of several traces of one id only one, since ids in a run are unique; the others wait for the next time."""
+    return list({entry.trace_id: entry for entry in sorted(filed, key=lambda entry: entry.name)}.values())
+
+
+def request_of(request: RunRequest, chosen: Sequence[Entry]) -> RunRequest:
+    """The request that learns these entries of a playbook's backlog as `request` learns, from where they lie in the
+    store. No number of failures fails it, for there all have failed before.
+    """
+    place = f"{request.store}/{_folder(request.playbook)}".rstrip("/")
+    uri = f"{place}#{','.join(sorted(entry.id for entry in chosen))}"
+    size = request.settings.batch_size
+    known = size if isinstance(size, int) else request.settings.sizes.fallback
+    settings = request.settings.model_copy(update={"max_failed": 1.0, "batch_size": known})
+    source = Source(kind="backlog", uris=(uri,), ground_truth=request.source.ground_truth)
+    return request.model_copy(update={"source": source, "settings": settings, "again": True})
+
+
+def drop(store: Store, playbook: str, filed: Iterable[Entry]) -> None:
+    """Take entries out, for good."""
+    for key, those in _by_object(playbook, filed).items():
+        _change(store, key, {entry.name: None for entry in those})
+
+
+def _by_object(playbook: str, filed: Iterable[Entry]) -> Mapping[str, list[Entry]]:
+    together: dict[str, list[Entry]] = defaultdict(list)
+    for entry in filed:
+        together[f"{_folder(playbook)}{entry.name[:2]}.json"].append(entry)
+    return together
+
+
 def _change(store: Store, key: str, changes: Mapping[str, Entry | None]) -> None:
     """Put in what is an entry, take out what is None; what others change meanwhile stays changed."""
     while True:
         blob = store.read(key)
-        shelf = (read_record(Shelf, blob.data) if blob else None) or Shelf()
-        after = Shelf(entries={name: entry for name, entry in {**shelf.entries, **changes}.items() if entry})
-        if after == shelf or store.replace(key, write_record(after), blob.tag if blob else None):
+        held = ((read_record(Shelf, blob.data) if blob else None) or Shelf()).entries
+        news = {name: _joined(held.get(name), new) for name, new in changes.items()}
+        after = {name: entry for name, entry in {**held, **news}.items() if entry}
+        data = write_record(Shelf(entries=after))
+        if after == held or store.replace(key, data, blob.tag if blob else None):
             return
+
+
+def _joined(held: Entry | None, new: Entry | None) -> Entry | None:
+    """The newer reason; the content stays where it was, and a try by another run is counted once."""
+    if held is None or new is None:
+        return new
+    tried = new.tries if new.run != held.run else 0
+    return new.model_copy(update={"place": held.place or new.place, "tries": held.tries + tried})
 
 
 def _folder(playbook: str) -> str:

@@ -139,7 +139,7 @@ class RunSettings(Noun):
 class Source(Noun):
     """Where a run's input comes from: traces (already rolled out) or samples (to be rolled out)."""
 
-    kind: Literal["traces", "samples"] = "traces"
+    kind: Literal["traces", "samples", "backlog"] = "traces"
     uris: tuple[str, ...] = ()
     day: date | None = Field(None, description="Only traces of this day")
     timezone: str = "UTC"

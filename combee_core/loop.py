@@ -22,6 +22,7 @@ class BackgroundLoop:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="combee-calls", daemon=True)
         self._open = True
+        self._waiting = 0
         self._lock = threading.Lock()
         self._thread.start()
 
@@ -39,6 +40,7 @@ class BackgroundLoop:
                 coroutine.close()
                 raise RunStopped(_CLOSED)
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            self._waiting += 1
         try:
             return future.result(seconds)
         except TimeoutError:
@@ -46,6 +48,24 @@ class BackgroundLoop:
             raise
         except CancelledError:
             raise RunStopped(_CLOSED) from None
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    @property
+    def is_busy(self) -> bool:
+        """True while somebody waits for a result."""
+        return self._waiting > 0
+
+    def cancel(self) -> None:
+        """Cancel all that runs now: their callers get `RunStopped`. The loop stays open."""
+        with self._lock:
+            if self._open:
+                self._loop.call_soon_threadsafe(self._cancel_all)
+
+    def _cancel_all(self) -> None:
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
 
     def close(self, seconds: float | None = None) -> None:
         """Stop the loop once; what is still running on it is cancelled.

@@ -142,6 +142,7 @@ def summed(results: Sequence[RunResult], days: Sequence[DayResult], last: RunRes
             "fates": tuple(fate for result in results for fate in result.fates if not fate.is_settled),
             "left_out": tuple(dict.fromkeys(file for result in results for file in result.left_out)),
             "days": tuple(days),
+            "error": next((result.error for result in results if result.error), None),
             "groups": (),
             "calls": 0,
             "sizing": None,

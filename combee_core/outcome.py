@@ -11,13 +11,25 @@ from combee_core.base import is_simulated
 from combee_core.config import RunRequest
 from combee_core.errors import ModelError, RunError, StoreError
 from combee_core.ledger import STAGES, Ledger
-from combee_core.records import Amounts, Failure, Plan, RunResult, State, TraceFate
+from combee_core.records import Accounting, Amounts, Failure, Plan, RunResult, State, TraceFate
 from combee_core.shuffle import SMALLEST
 from combee_core.tally import Tally, tally
 from combee_core.types import SetAside
 from combee_core.versions import Version
 
 EMPTY_VERSION = 0
+
+
+class NothingLearned(RunError):
+    """A run was done to its end and learned from no trace, since most were refused or failed; `result` has them all."""
+
+    def __init__(self, result: RunResult) -> None:
+        failure = result.error or Failure(stage="learn", item="", message="nothing was learned")
+        super().__init__(failure.message, failure.stage, failure.item)
+        self.result = result
+
+    def __reduce__(self) -> tuple[type[NothingLearned], tuple[RunResult]]:
+        return NothingLearned, (self.result,)
 
 
 def finished(
@@ -33,6 +45,7 @@ def finished(
     `states` is gone through twice; no more than one of them is held.
     """
     all_in_all = tally(states, set_aside)
+    accounted = _accounted(plan, all_in_all.fates)
     return RunResult(
         version=version.version if version else EMPTY_VERSION,
         digest=version.digest if version else empty_digest,
@@ -41,8 +54,9 @@ def finished(
         survival=all_in_all.survival,
         set_aside=all_in_all.set_aside,
         more_set_aside=all_in_all.more_set_aside,
-        note=_note(plan, all_in_all),
-        **_accounted(plan, all_in_all.fates),
+        note=_note(plan, all_in_all, accounted["accounting"]),
+        error=_barren(plan, accounted["accounting"], accounted["fates"]),
+        **accounted,
         **_spent(plan, states, all_in_all.models, ledger),
     )
 
@@ -96,11 +110,56 @@ def replayed(result: RunResult) -> RunResult:
     )
 
 
-def _note(plan: Plan, made: Tally) -> str:
+def with_backlog(night: RunResult, again: RunResult) -> RunResult:
+    """A night's result after its backlog was tried again: where the playbook stands now, and what all of it took."""
+    counts = again.accounting
+    settled, left = counts.learned + counts.nothing, counts.total - counts.learned - counts.nothing
+    note = f"backlog: {counts.total} tried again, {settled} settled, {left} left in it"
+    calls = {stage: night.model_calls.get(stage, 0) + number for stage, number in again.model_calls.items()}
+    return night.model_copy(
+        update={
+            "version": again.version,
+            "digest": again.digest,
+            "note": "; ".join(filter(None, (night.note, note))),
+            "model_calls": calls,
+            "tokens": _added(night.tokens, again.tokens),
+            "cost": _added(night.cost, again.cost),
+        }
+    )
+
+
+def _added(one: Amounts, other: Amounts) -> Amounts:
+    """Both together; a sum with an unknown part is at least the rest."""
+    unknown = one.at_least or other.at_least
+    sums: dict[str, float | int | None] = {}
+    for name in ("this_run", "total"):
+        known = [value for value in (getattr(one, name), getattr(other, name)) if value is not None]
+        unknown = unknown or len(known) == 1
+        sums[name] = sum(known) if known else None
+    return Amounts(**sums, at_least=unknown)
+
+
+def _barren(plan: Plan, counts: Accounting, fates: Iterable[TraceFate]) -> Failure | None:
+    """What is wrong with a run that learned from none of its traces. That they had nothing to teach is no fault."""
+    lost = counts.refused + counts.failed + counts.deferred
+    if counts.learned or lost <= counts.nothing:
+        return None
+    first = next(fate for fate in fates if fate.fate in ("refused", "failed", "deferred"))
+    how = ", ".join(f"{n} {fate}" for fate in ("refused", "failed", "deferred") if (n := getattr(counts, fate)))
+    message = (
+        f"nothing was learned: of {counts.total} traces {how}; the first, {first.trace_id}: {first.reason}. "
+        f"They wait in the backlog: combee backlog list --playbook {plan.request.playbook} --store {plan.request.store}"
+    )
+    return Failure(stage="learn", item=first.trace_id, message=message)
+
+
+def _note(plan: Plan, made: Tally, counts: Accounting) -> str:
     day = f" for {plan.request.source.day}" if plan.request.source.day else ""
     if not plan.items:
         skipped = sum(bool(unread.trace_id) for unread in plan.unread)
         return f"no usable traces{day}: all {skipped} were skipped" if skipped else f"no traces{day}"
+    if counts.nothing and not counts.learned:
+        return f"none of {counts.total} traces{day} taught anything"
     where = f"batch {', '.join(map(str, made.single))}: " if made.batches > 1 else ""
     return f"{where}single group: fewer than {SMALLEST} reflections" if made.single else ""
 

@@ -107,6 +107,9 @@ class Store(Protocol):
         The hold of a dead process (same host and gone, or silent for three heartbeats) is taken over.
         """
 
+    def holder(self, key: str) -> str | None:
+        """Who holds `key` now, by the words given to `lease`; None where no live process does. Takes nothing."""
+
 
 class TraceReader(Protocol):
     """Reads one trace format. A format is one module in `combee_core/traces/` with a `READER`."""

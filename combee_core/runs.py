@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import count
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import ValidationError
 
 from combee_core.base import Noun, content_hash
-from combee_core.config import RunRequest, RunSettings
+from combee_core.config import RunRequest, RunSettings, Source
 from combee_core.errors import StoreError
 from combee_core.ports import Store
 from combee_core.records import Again, Batch, Item, Plan, RunResult, Sizing, State
@@ -25,6 +25,9 @@ from combee_core.states import States
 from combee_core.types import Sample, Trajectory, Unread
 
 N = TypeVar("N", bound=Noun)
+
+Part = date | Literal["backlog"] | None
+"""Which of a flow run's runs: that of a day, that of the backlog; None where it has only one."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +102,11 @@ class Run:
 
     def batch(self, number: int) -> Batch | None:
         """The batch's record, None before it starts."""
-        return self._read(_batch(number), Batch)
+        return self._read(batch_name(number), Batch)
 
     def start_batch(self, batch: Batch) -> Batch:
         """Record the batch; if it was recorded before, that record stands."""
-        return self._create(_batch(batch.number), batch)
+        return self._create(batch_name(batch.number), batch)
 
     def state(self, number: int) -> State | None:
         """The state after batch `number`, None until it is done."""
@@ -131,10 +134,10 @@ class Run:
         """Record the result."""
         return self._create("result.json", result)
 
-    def note_flow_run(self, flow_run_id: str, day: date | None = None) -> None:
-        """Remember that this flow run works on this plan; one that learns several days has a plan for each."""
+    def note_flow_run(self, flow_run_id: str, part: Part = None) -> None:
+        """Remember that this flow run works on this plan, as one of its parts where it has several."""
         self.store.create(self.path(f"flow-runs/{flow_run_id}"), b"{}")
-        self.store.create(_worked_on(flow_run_id, day), self.key.encode())
+        self.store.create(_worked_on(flow_run_id, part), self.key.encode())
 
     def _read(self, name: str, kind: type[N]) -> N | None:
         blob = self.store.read(self.path(name))
@@ -156,7 +159,8 @@ class Run:
         return found
 
 
-def _batch(number: int) -> str:
+def batch_name(number: int) -> str:
+    """What the record of a batch is called in its run's folder."""
     return f"batch-{number:04d}.json"
 
 
@@ -164,16 +168,27 @@ def _state(number: int) -> str:
     return f"state-{number:04d}.json"
 
 
-def _worked_on(flow_run_id: str, day: date | None) -> str:
-    return f"flow-runs/{flow_run_id}.{day}" if day else f"flow-runs/{flow_run_id}"
+def _worked_on(flow_run_id: str, part: Part) -> str:
+    return f"flow-runs/{flow_run_id}.{part}" if part else f"flow-runs/{flow_run_id}"
 
 
-def run_of(store: Store, flow_run_id: str, day: date | None = None) -> Run | None:
-    """The run that a flow run has worked on, if any: that of `day`, or the latest of all."""
-    # Days sort as they are learned.
-    keys = [_worked_on(flow_run_id, day)] if day else store.list(_worked_on(flow_run_id, None))
+def part_of(source: Source) -> Part:
+    """Which part of a flow run's work this source is."""
+    return "backlog" if source.kind == "backlog" else source.day
+
+
+def run_of(store: Store, flow_run_id: str, part: Part = None) -> Run | None:
+    """The run that a flow run has worked on, if any: that of one of its parts, or the latest of all."""
+    # Days sort as they are learned, and the backlog after them.
+    keys = [_worked_on(flow_run_id, part)] if part else store.list(_worked_on(flow_run_id, None))
     blob = store.read(keys[-1]) if keys else None
     return Run(store, blob.data.decode()) if blob else None
+
+
+def runs_of(store: Store, flow_run_id: str) -> list[Run]:
+    """All runs that a flow run has worked on, in that order."""
+    blobs = (store.read(key) for key in store.list(_worked_on(flow_run_id, None)))
+    return [Run(store, blob.data.decode()) for blob in blobs if blob]
 
 
 def run_key(request: RunRequest, items: Sequence[Item], generation: int | str, prompts: str = "") -> str:

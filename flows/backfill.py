@@ -7,7 +7,7 @@ from prefect import flow
 from combee_core.config import DateRange, RunRequest
 from combee_core.records import RunResult
 from flows.epoch import epoch
-from tasks import alarms
+from tasks import alarms, entry
 from tasks import days as its_days
 from tasks.children import without_heartbeats
 
@@ -27,4 +27,4 @@ def backfill(request: RunRequest, days: DateRange, force: bool = False, independ
         for dated in agenda.work():
             with agenda.trying(dated):
                 agenda.learned(dated, epoch(dated))
-        return agenda.result()
+    return entry.loud(agenda.result())

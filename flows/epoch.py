@@ -20,11 +20,12 @@ def epoch(request: RunRequest) -> RunResult:
     """
     opened = entry.open_run(request)
     if opened.done:
-        return entry.recorded(opened)
+        return entry.loud(entry.recorded(opened))
     with entry.held(opened) as shop:
         if sizing.begin(shop).batch_size is None:
             profiling(opened.place, opened.results)
         one = iteration.with_options(task_runner=runner_for(shop.settings))
         for batch in batches.remaining(shop, opened.place.invocation):
             one(batch, opened.results)
-        return entry.finish(shop)
+        result = entry.finish(shop)
+    return entry.loud(result)

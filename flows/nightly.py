@@ -1,4 +1,4 @@
-"""A day's traces → epoch → the day's marker, after the days that were missed before it."""
+"""A day's traces → epoch → the day's marker, after the days that were missed; then what nights before have filed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from prefect import flow
 from combee_core.config import Nights, RunRequest
 from combee_core.records import RunResult
 from flows.epoch import epoch
-from tasks import alarms, days
+from tasks import alarms, backlogs, days, entry
 from tasks.children import without_heartbeats
 
 
@@ -22,4 +22,6 @@ def nightly(request: RunRequest, nights: Nights = Nights()) -> RunResult:
         for dated in agenda.work():
             with agenda.trying(dated):
                 agenda.learned(dated, epoch(dated))
-        return agenda.result()
+        again = backlogs.due(request)
+        tried = epoch(again) if again is not None else None
+    return entry.loud(backlogs.add(agenda.result(), tried))

@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 
 from prefect import get_run_logger
 from prefect.runtime import flow_run
 
-from combee_core import backlog, outcome
+from combee_core import backlog, history, outcome
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.base import Noun
 from combee_core.config import RunRequest, RunSettings
 from combee_core.errors import CombeeError, RunError
 from combee_core.events import event
+from combee_core.history import Attempt
 from combee_core.learners import load_learner
+from combee_core.outcome import NothingLearned
 from combee_core.publish import publish, refuse_mixing
 from combee_core.records import RunResult
-from combee_core.runs import Run, find_or_plan, run_of
+from combee_core.runs import Run, find_or_plan, part_of, run_of
 from combee_core.versions import Versions
 from tasks import alarms, crashed, report, sizing
 from tasks.children import without_heartbeats
@@ -61,9 +64,9 @@ def _open(request: RunRequest) -> Opened:
     store = open_store(request.store)
     probe(store)
     results = register(store.uri)
-    day = request.source.day
-    run = run_of(store, top_id(), day) or _plan(request)
-    run.note_flow_run(top_id(), day)
+    part = part_of(request.source)
+    run = run_of(store, top_id(), part) or _plan(request)
+    run.note_flow_run(top_id(), part)
     place = Place(store=store.uri, run=run.key, invocation=invocation())
     if run.result() is not None:
         return Opened(place=place, results=results, done=True)
@@ -97,11 +100,15 @@ def held(opened: Opened) -> Iterator[Workshop]:
         crashed.mark_others(shop, top_id())
         shop.client.begin(shop.run.key, opened.place.invocation)
         _say_started(shop)
+        attempt = history.begin(shop.run, shop.plan, top_id(), opened.place.invocation, datetime.now(UTC))
         try:
             preflight(shop)
             yield shop
-        except CombeeError as error:
-            _note_failure(shop, error)
+            _note_result(shop, attempt)
+        except BaseException as error:
+            _note_end(shop, attempt, error)
+            if isinstance(error, CombeeError):
+                _note_failure(shop, error)
             raise
         finally:
             calls(shop.client.settle())
@@ -114,13 +121,31 @@ def _say_started(shop: Workshop) -> None:
     event(get_run_logger(), logging.INFO, "run-started", text, run=plan.key, items=len(plan.items), done=done, **what)
 
 
+def _note_result(shop: Workshop, attempt: Attempt) -> None:
+    result = shop.run.result()
+    error = result.error if result else None
+    history.end(shop.run, attempt, "barren" if error else "done", datetime.now(UTC), error)
+
+
+def _note_end(shop: Workshop, attempt: Attempt, error: BaseException) -> None:
+    """Record that the attempt failed or was stopped; trouble with that must not hide the error itself."""
+    try:
+        # A signal has nothing to say about where the run was.
+        failure = outcome.failure_of(error, shop.plan.request) if isinstance(error, Exception) else None
+        history.end(shop.run, attempt, history.status_of(error), datetime.now(UTC), failure)
+    except CombeeError as trouble:
+        text = f"the end of this attempt could not be recorded: {trouble}"
+        event(get_run_logger(), logging.WARNING, "end-unrecorded", text, run=shop.run.key)
+
+
 def _note_failure(shop: Workshop, error: CombeeError) -> None:
     """File and show what became of the traces; trouble with that must not hide the error itself."""
     try:
         result = failed_result(shop, error).model_copy(update={"flow_run_id": top_id()})
         alarms.sound(result, shop.settings.alarms)
         error.told = True
-        backlog.file(shop.store, shop.plan, result.fates)
+        if not backlog.is_backlog(shop.plan.request):
+            backlog.file(shop.store, shop.plan, result.fates)
         report.accounting(result)
     except CombeeError as trouble:
         event(get_run_logger(), logging.WARNING, "failure-unfiled", f"the failure could not be filed: {trouble}")
@@ -164,3 +189,13 @@ def recorded(opened: Opened) -> RunResult:
     if result is None:
         raise RunError(f"run {opened.place.run} has no result yet")
     return outcome.replayed(result)
+
+
+def loud(result: RunResult) -> RunResult:
+    """The result. Raises `NothingLearned` for a run that learned nothing since its traces were refused or failed.
+
+    Only the flow run on top is failed by it: a night still has its day to mark and its backlog to look at.
+    """
+    if result.error and flow_run.parent_flow_run_id is None:
+        raise NothingLearned(result)
+    return result

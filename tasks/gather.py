@@ -7,7 +7,7 @@ from typing import Any
 
 from prefect.futures import PrefectFuture, wait
 
-from combee_core.adapters.workshop import stop_calls
+from combee_core.adapters.workshop import wind_down
 from combee_core.conclude import check_failures
 from combee_core.errors import CombeeError, RunError
 from combee_core.shards import Shard, Unsettled, reason, stops
@@ -63,7 +63,7 @@ def _ended(futures: Sequence[PrefectFuture[Any]]) -> None:
     try:
         wait(list(futures))
     except BaseException:
-        stop_calls("the run was interrupted; the same command goes on from what is saved")
+        wind_down("the run was interrupted; the same command goes on from what is saved")
         raise
 
 

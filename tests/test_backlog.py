@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 from asking import memory
+from lessons import trajectory
 from run_records import KEY, items, plan, request
 
-from combee_core.backlog import Entry, entries, file
+from combee_core.adapters.filed import load_filed
+from combee_core.backlog import MOST_AT_ONCE, MOST_TRIES, Entry, drop, due, entries, file, request_of, standing
+from combee_core.config import RunRequest
+from combee_core.errors import UsageError
 from combee_core.ports import Store
-from combee_core.records import Fate, TraceFate
+from combee_core.records import Batch, Fate, Item, Plan, RunResult, Sizing, TraceFate
+from combee_core.runs import Run
 
 
 def fate(number: int, end: Fate, reason: str = "why") -> TraceFate:
@@ -136,3 +141,131 @@ def test_runs_that_file_at_the_same_time_lose_nothing(store: Store) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     assert len(filed(store)) == 200
+
+
+# tried again
+
+
+def run_on(store: Store, count: int, key: str = KEY, finished: bool = True) -> Run:
+    """A run on traces of which all but the last batch of two has begun."""
+    run = Run(store, key)
+    run.begin_sizing(Sizing(total=count, batch_size=2))
+    for number in range(1, count // 2):
+        some = (trajectory(2 * number - 1), trajectory(2 * number))
+        run.start_batch(Batch(number=number, trajectories=some))
+    if finished:
+        run.finish(RunResult(playbook="p", version=1, digest="d"))
+    return run
+
+
+def plan_on(count: int, key: str = KEY) -> Plan:
+    all_of_them = (trajectory(number) for number in range(1, count + 1))
+    return plan(count, key=key, items=tuple(Item(id=one.trace_id, digest=one.digest) for one in all_of_them))
+
+
+def again(store: Store, *names: str, key: str = "b" * 20) -> tuple[RunRequest, Plan]:
+    """The request and the plan of a run on these entries of the backlog."""
+    chosen = [entry for entry in entries(store, "p") if not names or entry.trace_id in names]
+    asked = request_of(request().model_copy(update={"store": store.uri}), chosen)
+    return asked, Plan(key=key, request=asked, base_version=0, items=load_filed(asked.source.uris).items)
+
+
+def test_an_entry_knows_where_its_content_lies_once_its_batch_has_begun() -> None:
+    store = memory()
+    run = run_on(store, 6)
+    file(store, plan_on(6), [fate(1, "failed"), fate(4, "refused"), fate(6, "deferred")])
+    places = {entry.trace_id: entry.place for entry in entries(store, "p")}
+    assert places == {"t01": run.path("batch-0001.json"), "t04": run.path("batch-0002.json"), "t06": ""}
+
+
+def test_what_is_due_belongs_to_a_finished_run_has_a_content_and_was_not_tried_too_often() -> None:
+    store = memory()
+    run_on(store, 6)
+    run_on(store, 6, "c" * 20, finished=False)
+    file(store, plan_on(6), [fate(1, "failed"), fate(6, "failed")])
+    file(store, plan_on(6, "c" * 20), [fate(3, "failed")])
+    reasons = {entry.trace_id: reason for entry, reason in standing(store, entries(store, "p"))}
+    assert reasons == {
+        "t01": "",
+        "t03": f"its run is not finished: combee rerun {'c' * 20}",
+        "t06": "its content is not in the store: learn it from its source again",
+    }
+    assert [entry.trace_id for entry in due(store, "p")] == ["t01"]
+    assert due(store, "p", {KEY}) == [], "what tonight's runs have filed waits for tomorrow"
+
+
+def test_a_trace_is_tried_so_often_and_then_stays_for_a_person() -> None:
+    store = memory()
+    run_on(store, 4)
+    file(store, plan_on(4), [fate(1, "refused")])
+    for number in range(MOST_TRIES):
+        assert len(due(store, "p")) == 1
+        key = f"{number:020d}"
+        _, made = again(store, key=key)
+        Run(store, key).finish(RunResult(playbook="p", version=1, digest="d"))
+        for _ in range(2):
+            file(store, made, [fate(1, "refused", f"the {number}th time")])
+    assert due(store, "p") == []
+    (entry,) = entries(store, "p")
+    assert (entry.tries, entry.reason) == (MOST_TRIES, "the 2th time"), "filed twice by one run, it was tried once"
+    assert entry.place == f"runs/{KEY}/batch-0001.json", "its content stays where it was"
+    ((_, reason),) = standing(store, [entry])
+    assert "retry, or drop" in reason
+    ((_, ready),) = standing(store, [entry], most=99)
+    assert ready == ""
+
+
+@pytest.mark.parametrize(("end", "left"), [("learned", 0), ("nothing", 0), ("skipped", 1), ("failed", 1)])
+def test_an_entry_is_taken_out_when_its_trace_is_learned_or_teaches_nothing(end: str, left: int) -> None:
+    store = memory()
+    run_on(store, 4)
+    file(store, plan_on(4), [fate(1, "failed")])
+    _, made = again(store)
+    file(store, made, [fate(1, end)])
+    assert len(filed(store)) == left
+
+
+def test_the_input_is_read_from_the_records_of_the_batches() -> None:
+    store = memory()
+    run_on(store, 6)
+    file(store, plan_on(6), [fate(n, "failed") for n in (1, 2, 4)])
+    asked, made = again(store, "t01", "t04")
+    found = load_filed(asked.source.uris)
+    assert [item.id for item in found.items] == ["t01", "t04"]
+    assert found.pick(made.items) == (trajectory(1), trajectory(4))
+    drop(store, "p", [entry for entry in entries(store, "p") if entry.trace_id == "t01"])
+    assert filed(store) == {"t02": "failed", "t04": "failed"}
+    with pytest.raises(UsageError, match="t01 is not in the backlog any more"):
+        load_filed(asked.source.uris).pick(made.items)
+
+
+def test_a_record_that_is_gone_is_named() -> None:
+    store = memory()
+    run = run_on(store, 4)
+    file(store, plan_on(4), [fate(1, "failed")])
+    asked, made = again(store)
+    store.delete(run.path("batch-0001.json"))
+    with pytest.raises(UsageError, match="t01"):
+        load_filed(asked.source.uris).pick(made.items)
+
+
+def test_a_run_on_the_backlog_is_failed_by_no_number_of_failures_and_measures_nothing() -> None:
+    asked = request_of(request(batch_size="auto", max_failed=0.05), [])
+    assert asked.source.kind == "backlog"
+    assert asked.again
+    assert (asked.settings.max_failed, asked.settings.batch_size) == (1.0, asked.settings.sizes.fallback)
+    assert request_of(request(batch_size=7), []).settings.batch_size == 7
+
+
+def test_of_two_traces_of_one_id_one_is_tried_and_of_very_many_some() -> None:
+    store = memory()
+    made = Run(store, KEY)
+    made.begin_sizing(Sizing(total=MOST_AT_ONCE + 5, batch_size=MOST_AT_ONCE + 5))
+    made.start_batch(Batch(number=1))
+    made.finish(RunResult(playbook="p", version=1, digest="d"))
+    many = plan(MOST_AT_ONCE + 5)
+    file(store, many, [TraceFate(trace_id=item.id, fate="failed") for item in many.items])
+    file(store, plan(1, items=items(1, "of another night")), [fate(1, "failed")])
+    chosen = due(store, "p")
+    assert len(chosen) == MOST_AT_ONCE
+    assert len({entry.trace_id for entry in chosen}) == MOST_AT_ONCE

@@ -196,8 +196,9 @@ def test_a_signal_stops_new_calls_and_the_same_command_goes_on(
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(number)
-    process.communicate(timeout=60)
-    assert process.returncode != 0
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "go on with: combee rerun " in said
     assert sum(server.asked().values()) < 30, "queued calls are not made"
     done = combee(*command)
     assert done.json["accounting"]["learned"] == 40

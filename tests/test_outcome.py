@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from combee_core.calls import Usage
 from combee_core.config import ModelSettings
 from combee_core.errors import RunError
 from combee_core.ledger import STAGES, Ledger
-from combee_core.outcome import failed, finished, replayed
-from combee_core.records import Failure, Plan, RunResult, State
+from combee_core.outcome import NothingLearned, failed, finished, replayed, with_backlog
+from combee_core.records import Failure, Plan, RunResult, State, TraceFate
 from combee_core.states import States
 from combee_core.tally import MOST_SET_ASIDE
 from combee_core.types import SetAside, Survival, Unread
@@ -196,3 +197,63 @@ def test_a_replayed_result_is_the_same_but_asked_and_spent_nothing() -> None:
     assert (again.tokens.this_run, again.cost.this_run) == (0, 0)
     assert (again.tokens.total, again.cost.total) == (120, 0.01)
     assert (again.version, again.digest, again.accounting) == (made.version, made.digest, made.accounting)
+
+
+# runs that learned nothing
+
+
+def ended(*fates: str) -> State:
+    """A state whose traces t01, t02, … have these fates."""
+    its = [{"trace_id": f"t{n:02d}", "fate": fate, "reason": "why"} for n, fate in enumerate(fates, start=1)]
+    return State(number=1, state={}, fates=tuple(map(TraceFate.model_validate, its)))
+
+
+@pytest.mark.parametrize(
+    "fates", [("refused",) * 3, ("refused", "failed", "nothing"), ("failed", "skipped", "skipped")]
+)
+def test_a_run_that_learned_from_none_since_most_were_refused_or_failed_has_an_error(fates: tuple[str, ...]) -> None:
+    made = result(plan(3), [ended(*fates)])
+    assert made.error is not None
+    assert (made.error.stage, made.error.item) == ("learn", "t01")
+    assert "nothing was learned: of 3 traces" in made.error.message
+    assert "t01: why" in made.error.message
+    assert "combee backlog list --playbook p" in made.error.message
+
+
+@pytest.mark.parametrize(
+    "fates",
+    [("refused", "refused", "learned"), ("nothing",) * 3, ("nothing", "nothing", "refused"), ("skipped",) * 3],
+)
+def test_one_that_learned_or_had_nothing_to_learn_has_none(fates: tuple[str, ...]) -> None:
+    assert result(plan(3), [ended(*fates)]).error is None
+
+
+def test_that_no_trace_taught_anything_is_said() -> None:
+    assert result(plan(3), [ended("nothing", "nothing", "nothing")]).note == "none of 3 traces taught anything"
+
+
+def test_the_error_of_a_run_that_learned_nothing_carries_its_result_into_other_processes() -> None:
+    error = NothingLearned(result(plan(1), [ended("refused")]))
+    copied = pickle.loads(pickle.dumps(error))
+    assert copied.result == error.result
+    assert (str(copied), copied.stage, copied.item) == (str(error), "learn", "t01")
+
+
+def test_a_night_and_its_backlog_are_one_result_where_the_playbook_stands_afterwards() -> None:
+    night, ledger = result(plan(3), [ended("learned", "learned", "refused")]), Ledger(memory())
+    ledger.paid(receipt("t03"))
+    later = VERSION.model_copy(update={"version": 5, "digest": "e"})
+    again = result(plan(2), [ended("learned", "failed")], ledger, later)
+    both = with_backlog(night, again)
+    assert (both.version, both.digest, both.accounting) == (5, "e", night.accounting)
+    assert both.note == "backlog: 2 tried again, 1 settled, 1 left in it"
+    assert both.tokens.this_run == 120
+    assert both.model_calls == dict.fromkeys(STAGES, 0)
+
+
+def test_a_cost_of_which_a_part_is_unknown_is_at_least_the_rest() -> None:
+    known = result(plan(1), [ended("learned")])
+    unknown = known.model_copy(update={"cost": known.cost.model_copy(update={"this_run": None, "total": None})})
+    both = with_backlog(known, unknown)
+    assert (both.cost.total, both.cost.at_least) == (0.0, True)
+    assert with_backlog(unknown, unknown).cost.total is None

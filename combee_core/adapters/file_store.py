@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from combee_core.adapters.atomic import (
     files,
     hold,
     is_at,
+    is_held,
     link,
     locked,
     make_folder,
@@ -30,6 +32,9 @@ from combee_core.adapters.atomic import (
 from combee_core.adapters.keys import check_key, check_prefix
 from combee_core.adapters.lease import held_by
 from combee_core.ports import Aged, Blob
+
+_LOOKS = (0.01, 0.05)
+"""Seconds between tries to take a lease: somebody may only have looked whether it is held."""
 
 
 class FileStore:
@@ -112,16 +117,30 @@ class FileStore:
             with naming(path):
                 _let_go(handle, path)
 
+    def holder(self, key: str) -> str | None:
+        """Who holds `key` now; None where no live process does."""
+        path = self._path(key)
+        with naming(path):
+            return _words(path) if is_held(path) else None
+
     def _hold(self, path: Path, key: str, holder: str) -> int:
         make_folder(path.parent)
+        for pause in _LOOKS:
+            with suppress(BlockingIOError):
+                return hold(path, holder)
+            time.sleep(pause)
         try:
             return hold(path, holder)
         except BlockingIOError:
-            blob = _load(path)
-            raise held_by(blob.data.decode(errors="replace") if blob else "", self.uri, key) from None
+            raise held_by(_words(path), self.uri, key) from None
 
     def _path(self, key: str) -> Path:
         return self._root / check_key(key)
+
+
+def _words(path: Path) -> str:
+    blob = _load(path)
+    return blob.data.decode(errors="replace") if blob else ""
 
 
 def _load(path: Path) -> Blob | None:

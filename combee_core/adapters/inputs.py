@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from combee_core.adapters.filed import Filed, load_filed
 from combee_core.adapters.sources import find_files
 from combee_core.adapters.spool import FileSpool
 from combee_core.config import Source
@@ -29,7 +30,7 @@ WORLD = "world:"
 class Input:
     """Trajectories or samples, which lie in a temporary file, and what could not be read."""
 
-    everything: Catalogue[Trajectory] | Catalogue[Sample]
+    everything: Catalogue[Trajectory] | Catalogue[Sample] | Filed
     unread: tuple[Unread, ...] = ()
 
     @property
@@ -50,6 +51,8 @@ def load_input(source: Source) -> Input:
 
     Memory grows with the largest file; of everything else it holds the ids and hashes.
     """
+    if source.kind == "backlog":
+        return Input(load_filed(source.uris))
     if source.kind == "samples":
         return Input(_catalogue(sample for uri in source.uris for sample in _samples(uri))[: source.limit])
     if source.day:

@@ -79,6 +79,13 @@ def heartbeat_lease(
         _release(store, key, mine)
 
 
+def heartbeat_holder(store: Store, key: str, *, interval: float = INTERVAL, clock: Clock = time.time) -> str | None:
+    """The text of the live process that holds `key`, None where there is none. Raises `StoreError` as taking does."""
+    blob = store.read(key)
+    owner = _parse(store, key, blob.data) if blob else None
+    return owner.holder if owner and not _is_dead(owner, clock(), interval) else None
+
+
 def held_by(holder: str, where: str, key: str) -> RunHeld:
     """The error that names the present holder."""
     who = holder or "a process that has just started"

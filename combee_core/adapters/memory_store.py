@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from combee_core.adapters.keys import check_key, check_prefix
-from combee_core.adapters.lease import heartbeat_lease
+from combee_core.adapters.lease import heartbeat_holder, heartbeat_lease
 from combee_core.ports import Aged, Blob
 
 _LOCK = threading.RLock()
@@ -84,6 +84,10 @@ class MemoryStore:
     def lease(self, key: str, holder: str) -> AbstractContextManager[None]:
         """Hold `key` while inside; `RunHeld` with the holder's text if somebody has it."""
         return heartbeat_lease(self, key, holder)
+
+    def holder(self, key: str) -> str | None:
+        """Who holds `key` now; None where no live process does."""
+        return heartbeat_holder(self, key)
 
     @property
     def _objects(self) -> dict[str, _Object]:

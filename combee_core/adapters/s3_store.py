@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING
 
 from combee_core.adapters.keys import check_key, check_prefix
-from combee_core.adapters.lease import heartbeat_lease
+from combee_core.adapters.lease import heartbeat_holder, heartbeat_lease
 from combee_core.adapters.s3_connect import connect
 from combee_core.adapters.s3_errors import LIMIT, Busy, Missing, Refused
 from combee_core.errors import StoreUnavailable
@@ -105,6 +105,10 @@ class S3Store:
     def lease(self, key: str, holder: str) -> AbstractContextManager[None]:
         """Hold `key` while inside, by heartbeat; `RunHeld` with the holder's text if a live one has it."""
         return heartbeat_lease(self, key, holder)
+
+    def holder(self, key: str) -> str | None:
+        """Who holds `key` now, by its heartbeat; None where no live process does."""
+        return heartbeat_holder(self, key)
 
     def _put(self, key: str, data: bytes, tag: str | None) -> Refused | Missing | StoreUnavailable | None:
         """One conditional write; returned, not raised, is what may hide that it succeeded."""

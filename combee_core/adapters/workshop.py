@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from combee_core.adapters.inputs import scorer_of
+from combee_core.adapters.looping import calls as calls
+from combee_core.adapters.looping import dismissed_loop, give_up_calls
 from combee_core.adapters.models import build_model
 from combee_core.adapters.stores import open_store
 from combee_core.base import Noun, content_hash, is_simulated
@@ -19,7 +21,6 @@ from combee_core.config import RunSettings
 from combee_core.errors import CombeeError, RunStopped, StoreError
 from combee_core.events import event
 from combee_core.learners import load_learner
-from combee_core.loop import BackgroundLoop
 from combee_core.ports import Learner, Scorer, Store
 from combee_core.publish import base_state
 from combee_core.records import Batch, Plan
@@ -36,6 +37,9 @@ R = TypeVar("R")
 
 PATIENCE = 10.0
 """Seconds that each step of an orderly end may take."""
+
+WIND_DOWN = 30.0
+"""Seconds that calls in flight have to end in when a run is stopped."""
 
 _lock = threading.Lock()
 _clients: list[Client] = []
@@ -55,11 +59,6 @@ class Place(Noun):
     run: str
     number: int = 0
     invocation: str = ""
-
-
-@lru_cache(maxsize=1)
-def _loop() -> BackgroundLoop:
-    return BackgroundLoop()
 
 
 @lru_cache(maxsize=8)
@@ -95,11 +94,12 @@ def stop_calls(reason: str) -> None:
         shop.leave_stop(reason)
 
 
-def calls(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a stage on the process's one event loop and wait for it."""
-    with _lock:
-        loop = _loop()
-    return loop.run(coroutine)
+def wind_down(reason: str, seconds: float = WIND_DOWN) -> None:
+    """Refuse every new call of this process; those in flight have so many seconds to end and to be saved."""
+    stop_calls(reason)
+    timer = threading.Timer(seconds, give_up_calls)
+    timer.daemon = True
+    timer.start()
 
 
 def close(seconds: float = PATIENCE) -> None:
@@ -108,10 +108,10 @@ def close(seconds: float = PATIENCE) -> None:
     Nothing is waited for longer than `seconds`. Whoever asks afterwards is given a new client on a new loop.
     """
     with _lock:
-        clients, loop = list(_clients), _loop() if _loop.cache_info().currsize else None
+        clients, loop = list(_clients), dismissed_loop()
         _clients.clear()
         _spread.clear()
-        for cache in (_loop, _client, _open):
+        for cache in (_client, _open):
             cache.cache_clear()
     if loop is None:
         return
@@ -242,7 +242,9 @@ class Workshop:
         """A key for each item's result: everything it depends on, and nothing that differs between processes."""
         model = [self.client.model.name, self.settings.model.identity(), self.settings.seed]
         state = self.learner.digest(self.state_before(number))
-        common = content_hash(self.learner.fingerprint, model, state, _shapes())
+        # A refusal is a result too: what is tried again from the backlog must not be given the one of an earlier run.
+        own = [self.run.key] if self.plan.request.source.kind == "backlog" else []
+        common = content_hash(self.learner.fingerprint, model, state, _shapes(), *own)
         return [f"{stage}/{content_hash(stage, common, item)[:40]}" for item in items]
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import sys
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from combee_core.cli import logs
@@ -14,12 +17,17 @@ from combee_core.errors import CombeeError, UsageError
 from combee_core.events import event
 
 _STOPPED = "stopped; the same command goes on from what is saved"
+_LAST_WORDS = 30.0
+"""Seconds that a command may take to end after its last output."""
+
 _COMMANDS = (
     "demo",
     "learn",
     "nightly",
     "backfill",
+    "runs",
     "rerun",
+    "backlog",
     "plan",
     "profile",
     "server",
@@ -29,6 +37,19 @@ _COMMANDS = (
     "alarms",
     "gc",
 )
+
+
+def command() -> int:
+    """`main`, as the last thing that a process does: it ends soon, whatever Prefect still has to tell its server."""
+    code = main()
+    if "prefect" in sys.modules:
+        # Events and logs are sent one by one; to a server that is gone that takes seconds each, for thousands of them.
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+        end = threading.Timer(_LAST_WORDS, os._exit, (code,))
+        end.daemon = True
+        end.start()
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,8 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except CombeeError as error:
         return _failed(args, str(error), 2 if isinstance(error, UsageError) else 1)
-    except KeyboardInterrupt:
-        return _failed(args, _STOPPED, 130)
+    except KeyboardInterrupt as stopped:
+        return _failed(args, str(stopped) or _STOPPED, getattr(stopped, "code", 130))
     except BrokenPipeError:
         sys.stderr.close()
         return 0

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from combee_core.cli import main
+from combee_core.cli import command
 
-sys.exit(main())
+sys.exit(command())

@@ -17,7 +17,7 @@ from combee_core.cli import logs
 from combee_core.cli.show import run_lines
 from combee_core.config import RunRequest
 from combee_core.days import zone
-from combee_core.errors import CombeeError, UsageError
+from combee_core.errors import CombeeError, RunStopped, UsageError
 from combee_core.events import event
 from combee_core.records import RunResult
 
@@ -46,6 +46,8 @@ def terminal(*, quiet: bool = False) -> Any:
     api = ensure_server()
     os.environ["PREFECT_API_URL"] = api
     os.environ.setdefault("DO_NOT_TRACK", "1")
+    # Two minutes for each request: a server that is started anew is waited for.
+    os.environ.setdefault("PREFECT_CLIENT_MAX_RETRIES", "6")
     os.environ.setdefault("PREFECT_LOGGING_TO_API_BATCH_INTERVAL", "1")
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
@@ -110,10 +112,11 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
         note(f"flow run: {ui_address()}/runs/flow-run/{result.flow_run_id}", "flow-run", flow_run_id=result.flow_run_id)
     if result.error:
         note(result.error.message, "failed", logging.ERROR, stage=result.error.stage, item=result.error.item)
-        if not isinstance(error, UsageError):
+        if result.version is None and not isinstance(error, UsageError):
             learned = [line for line in result.days if line.happened in ("learned", "supplement")]
             published = f"{len(learned)} days were learned and stay published" if learned else "nothing was published"
-            note(f"{published}; mend the cause, then: combee rerun {result.flow_run_id}", "rerun")
+            mend = f"; mend the cause, then: combee rerun {result.flow_run_id}"
+            note(f"{published}{'' if isinstance(error, RunStopped) else mend}", "rerun")
     return _exit_code(result, error)
 
 
