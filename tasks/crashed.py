@@ -44,8 +44,8 @@ def mark(
     state: State[Any] | None = None,
     besides: Collection[StateType] = TERMINAL_STATES,
 ) -> None:
-    """Give a flow run, its descendants and their task runs `state`, Crashed without one, but for those in a state of
-    `besides`: by default all that have ended. A flow run that the server has forgotten is fine.
+    """Give a flow run, its descendants and their unended task runs `state`, Crashed without one, but for flow runs in a
+    state of `besides`: by default all that have ended. A flow run that the server has forgotten is fine.
     """
     try:
         top = client.read_flow_run(UUID(flow_run_id))
@@ -55,8 +55,8 @@ def mark(
     for run in [*_descendants(client, top), top]:
         if run.state is None or run.state.type not in besides:
             client.set_flow_run_state(run.id, new, force=True)
-        for task_run in _unended(client, run):
-            client.set_task_run_state(task_run.id, new, force=True)
+            for task_run in _unended(client, run):
+                client.set_task_run_state(task_run.id, new, force=True)
 
 
 def _unended(client: SyncPrefectClient, run: FlowRun) -> Sequence[TaskRun]:
