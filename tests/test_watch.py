@@ -64,7 +64,15 @@ def test_it_is_waited_for_while_a_model_is_asked() -> None:
 
 
 def test_calls_in_flight_have_a_bounded_time_to_end() -> None:
+    calls(asyncio.sleep(0))
     wind_down("stopped", seconds=0.05)
     with pytest.raises(RunStopped):
         calls(asyncio.sleep(600))
     assert calls(asyncio.sleep(0, "a result")) == "a result", "the loop itself stays open"
+
+
+def test_the_end_of_one_run_does_not_end_the_calls_of_the_next() -> None:
+    calls(asyncio.sleep(0))
+    wind_down("stopped", seconds=0.2)
+    close()
+    assert calls(asyncio.sleep(0.5, "a result")) == "a result"

@@ -44,10 +44,3 @@ def is_asking() -> bool:
     """Whether anything in this process waits for a model."""
     loop = present_loop()
     return loop is not None and loop.is_busy
-
-
-def give_up_calls() -> None:
-    """End what is in flight without its answer."""
-    loop = present_loop()
-    if loop is not None:
-        loop.cancel()

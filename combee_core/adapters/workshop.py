@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from combee_core.adapters.inputs import scorer_of
 from combee_core.adapters.looping import calls as calls
-from combee_core.adapters.looping import dismissed_loop, give_up_calls
+from combee_core.adapters.looping import dismissed_loop, present_loop
 from combee_core.adapters.models import build_model
 from combee_core.adapters.stores import open_store
 from combee_core.base import Noun, content_hash, is_simulated
@@ -97,9 +97,12 @@ def stop_calls(reason: str) -> None:
 def wind_down(reason: str, seconds: float = WIND_DOWN) -> None:
     """Refuse every new call of this process; those in flight have so many seconds to end and to be saved."""
     stop_calls(reason)
-    timer = threading.Timer(seconds, give_up_calls)
-    timer.daemon = True
-    timer.start()
+    # Of this loop: whoever asks after an orderly end does so on another.
+    loop = present_loop()
+    if loop is not None:
+        timer = threading.Timer(seconds, loop.cancel)
+        timer.daemon = True
+        timer.start()
 
 
 def close(seconds: float = PATIENCE) -> None:
