@@ -19,6 +19,32 @@ SLIM = ConfigDict(extra="forbid")
 """Of nouns that a run has a hundred thousand of: dataclasses with slots, which take a tenth of a model's memory."""
 
 
+def _as_form(schema: dict[str, Any]) -> None:
+    """Change a JSON schema so that a form asks plainly for each field."""
+    for field in schema.get("properties", {}).values():
+        kinds = [_as_choice(kind) for kind in field.pop("anyOf", [])]
+        given = [kind for kind in kinds if kind.get("type") != "null"]
+        if len(given) == 1 and field.get("default", ...) is None:
+            # One widget that may stay empty, in the place of a choice between it and "None".
+            del field["default"]
+            field.update(given[0])
+        elif kinds:
+            field["anyOf"] = kinds
+
+
+def _as_choice(kind: dict[str, Any]) -> dict[str, Any]:
+    """A constant as a choice of one: a form shows it, where of a constant it only says that it cannot be changed."""
+    if "const" not in kind:
+        return kind
+    return {**{name: value for name, value in kind.items() if name != "const"}, "enum": [kind["const"]]}
+
+
+class Form(Noun):
+    """A noun that people fill in."""
+
+    model_config = ConfigDict(json_schema_extra=_as_form)
+
+
 def content_hash(*parts: Any) -> str:
     """Hex digest of JSON-able parts, equal in every process."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from combee_core.base import Noun
+from combee_core.base import Form
 from combee_core.calls import Prices
 from combee_core.types import ShuffleMode
 
@@ -25,11 +25,13 @@ Peak = Literal["fit", "difference"]
 """Where the steepest slope of the curve is read: off the fit at the smallest size, or between two measurements."""
 
 
-class ModelSettings(Noun):
+class ModelSettings(Form):
     """Which model, and how it is asked. Only what can change an answer is part of a saved answer's key."""
 
     model: str = Field(SIMULATED, description="A litellm model string, or simulated/overload for the stand-in")
-    api_base: str | None = Field(None, description="Base address; by default the provider's own or its variable")
+    api_base: str | None = Field(
+        None, title="API base", description="Base address; by default the provider's own or its variable"
+    )
     temperature: float = Field(0.0, ge=0, description="Of the sampling")
     max_output_tokens: int = Field(8192, gt=0, description="Per call, with room for reasoning tokens")
     context_tokens: int | None = Field(None, description="Largest input of a call; by default what litellm knows")
@@ -37,8 +39,8 @@ class ModelSettings(Noun):
     timeout: float = Field(300.0, gt=0, description="Seconds for one call")
     concurrency: int = Field(32, gt=0, description="Calls in flight at the start")
     max_concurrency: int = Field(256, gt=0, description="Calls in flight at most, where latency and 429s allow more")
-    rpm: int | None = Field(None, gt=0, description="Requests a minute that the provider allows")
-    tpm: int | None = Field(None, gt=0, description="Tokens a minute that the provider allows")
+    rpm: int | None = Field(None, gt=0, title="RPM", description="Requests a minute that the provider allows")
+    tpm: int | None = Field(None, gt=0, title="TPM", description="Tokens a minute that the provider allows")
     processes: int = Field(1, gt=0, description="Processes that share these limits; each takes its part")
     hedge: float = Field(4.0, ge=0, description="Times the median after which a slow call is sent once more (0: never)")
     retries: int = Field(2, ge=0, description="Retries of a failed call (waits for 429 and 529 are not retries)")
@@ -66,7 +68,7 @@ class ModelSettings(Noun):
         return (self.retries + 1) * (self.max_waits + 1) * (2 if self.hedge else 1)
 
 
-class SizeSettings(Noun):
+class SizeSettings(Form):
     """How `batch_size="auto"` chooses (Combee, dynamic batch-size controller)."""
 
     candidates: tuple[int, ...] = Field((5, 10, 20, 40, 80), min_length=1, description="Batch sizes that are measured")
@@ -75,9 +77,10 @@ class SizeSettings(Noun):
     cap: int = Field(200, gt=0, description="Largest batch that is chosen")
     fallback: int = Field(40, gt=0, description="Batch size where nothing can be measured")
     drift: float = Field(0.5, gt=0, description="Share by which delays may leave the curve before it is measured again")
+    anew: bool = Field(False, title="Measure anew", description="Measure now, whatever an earlier run has found")
 
 
-class AlarmBars(Noun):
+class AlarmBars(Form):
     """When a run's end raises an alarm. Never part of what a run learns."""
 
     learned: float = Field(0.8, ge=0, le=1, description="Share of the traces that are read to the end")
@@ -89,13 +92,14 @@ class AlarmBars(Noun):
 _PLACES = ("shard_size", "dask", "prompts", "alarms")
 
 
-class RunSettings(Noun):
+class RunSettings(Form):
     """How a run learns."""
 
-    learner: str = "ace"
+    model: ModelSettings = Field(ModelSettings(), description="Which model learns, and how it is asked")
+    learner: str = Field("ace", description="What owns the state, the prompts and the parsing")
     prompts: str | None = Field(None, description="Folder whose .md files replace the learner's own")
     batch_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Traces or samples to an iteration")
-    sizes: SizeSettings = SizeSettings()
+    sizes: SizeSettings = Field(SizeSettings(), description="How the batch size is found where it is auto")
     copies: Annotated[int, Field(gt=0)] | Auto = Field(
         "auto", description="How often each reflection is dealt (p in the paper); auto: twice, into bounded groups once"
     )
@@ -114,8 +118,7 @@ class RunSettings(Noun):
     max_failed: float = Field(0.05, ge=0, le=1, description="Share of failed reflections that fails a batch")
     shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
     dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
-    alarms: AlarmBars = AlarmBars()
-    model: ModelSettings = ModelSettings()
+    alarms: AlarmBars = Field(AlarmBars(), description="When the end of a run raises an alarm")
 
     @model_validator(mode="after")
     def _clusters_have_two_levels(self) -> RunSettings:
@@ -136,31 +139,35 @@ class RunSettings(Noun):
         return self.model_copy(update={**places, "model": self.model.model_copy(update=patience)})
 
 
-class Source(Noun):
+class Source(Form):
     """Where a run's input comes from: traces (already rolled out) or samples (to be rolled out)."""
 
-    kind: Literal["traces", "samples", "backlog"] = "traces"
-    uris: tuple[str, ...] = ()
-    day: date | None = Field(None, description="Only traces of this day")
-    timezone: str = "UTC"
+    uris: tuple[str, ...] = Field(
+        (), title="URIs", description="Files, folders or s3:// prefixes that hold the traces or samples"
+    )
+    day: date | None = Field(None, description="Only traces of this day; a night takes the day before without it")
+    timezone: str = Field("UTC", title="Time zone", description="Whose midnight ends a day, such as Europe/Berlin")
+    kind: Literal["traces", "samples", "backlog"] = Field(
+        "traces", description="Traces of finished runs, samples to be solved, or what earlier runs have filed"
+    )
     limit: int | None = Field(None, gt=0, description="Only the first N, by id")
-    ground_truth: bool = True
+    ground_truth: bool = Field(True, description="Show expected answers to the reflector, where the input has them")
     fields: dict[str, str] | None = Field(None, description="Our field names to those of plain JSON lines")
-    scorer: Scoring = "exact"
+    scorer: Scoring = Field("exact", description="How an answer to a sample is judged")
 
 
 Missed = Literal["run", "skip"]
 """What a night does about days that were missed: learn them first, or only name them."""
 
 
-class Nights(Noun):
+class Nights(Form):
     """What a night looks at besides its own day. With an explicit day it looks at that day alone."""
 
     lookback: int = Field(7, ge=0, le=366, description="Days before its own that a night looks at for missed traces")
     missed: Missed = Field("run", description="run: learn missed days and late traces first; skip: only name them")
 
 
-class DateRange(Noun):
+class DateRange(Form):
     """Days one after the other, both ends included."""
 
     first: date = Field(description="The first day")
@@ -183,11 +190,13 @@ class DateRange(Noun):
         return tuple(self.first + timedelta(days=n) for n in range(len(self)))
 
 
-class RunRequest(Noun):
+class RunRequest(Form):
     """Everything that a run needs to know, as a flow's parameter."""
 
-    playbook: str = Field("playbook", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    store: str = "file://./combee-store"
-    source: Source = Source()
-    settings: RunSettings = RunSettings()
+    playbook: str = Field(
+        "playbook", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the playbook that learns"
+    )
+    store: str = Field("file://./combee-store", description="Where everything lies: file:///… or s3://bucket/prefix")
+    source: Source = Field(Source(), description="What is learned from")
+    settings: RunSettings = Field(RunSettings(), description="How it is learned")
     again: bool = Field(False, description="Start a new run although this one is finished")

@@ -17,7 +17,7 @@ def first_sizing(settings: RunSettings, total: int, known: Measured | None) -> t
     if isinstance(settings.batch_size, int):
         size = settings.batch_size
         return Sizing(total=total, batch_size=size, reason=f"{size}, as given"), None
-    if known and not known.stale:
+    if known and not known.stale and not settings.sizes.anew:
         decision = batch_size.decide(known.observations, settings.sizes, total, known.token_limit)
         reason = f"{decision.reason} (measured in run {known.run})"
         return Sizing(total=total, batch_size=decision.batch_size, reason=reason), decision

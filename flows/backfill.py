@@ -13,12 +13,12 @@ from tasks.children import without_heartbeats
 
 
 @flow(name="backfill", flow_run_name="backfill-{request.playbook}", persist_result=False)
-def backfill(request: RunRequest, days: DateRange, force: bool = False, independent: bool = False) -> RunResult:
+def backfill(days: DateRange, request: RunRequest, force: bool = False, independent: bool = False) -> RunResult:
     """Learn every day of a range that was not learned yet.
 
     Args:
-        request: What to learn from, and how; the source's own day stays empty.
         days: The first and the last day, in the source's time zone.
+        request: What to learn from, and how; the source's own day stays empty.
         force: Learn the days anew, whether they were learned or not.
         independent: Learn every day from the version that is the latest now, so that no day reads another's lessons.
     """

@@ -17,6 +17,7 @@ from combee_core.records import RunResult
 from combee_core.runs import Run
 from flows.backfill import backfill
 from flows.epoch import epoch
+from flows.measuring import profile
 from flows.nightly import nightly
 from tasks.signals import heeded
 from tasks.terminal import (
@@ -31,7 +32,7 @@ from tasks.terminal import (
 )
 from tasks.watch import watching
 
-FLOWS: dict[str, Flow[Any, RunResult]] = {"epoch": epoch, "nightly": nightly, "backfill": backfill}
+FLOWS: dict[str, Flow[Any, RunResult]] = {flow.name: flow for flow in (epoch, nightly, backfill, profile)}
 
 
 def start(name: str, request: RunRequest, **more: Any) -> Outcome:

@@ -10,6 +10,7 @@ from prefect import get_run_logger
 from combee_core import batch_size, measured
 from combee_core.adapters.workshop import Workshop
 from combee_core.call_counts import reduce_calls
+from combee_core.config import AUTO, RunRequest, SizeSettings
 from combee_core.errors import RunError
 from combee_core.events import event
 from combee_core.measured import Drift, Measured, Subject
@@ -48,9 +49,15 @@ def _sizing(shop: Workshop) -> Sizing:
     return sizing
 
 
+def _why(sizes: SizeSettings, known: Measured | None) -> str:
+    if known is None:
+        return "no curve is known yet"
+    return "it was asked for" if sizes.anew else "the delays have left the curve of an earlier run"
+
+
 def _announcement(shop: Workshop, sizes: tuple[int, ...], reason: str, known: Measured | None) -> str:
     """What measuring costs, said before it starts."""
-    why = "the delays have left the curve of an earlier run" if known else "no curve is known yet"
+    why = _why(shop.settings.sizes, known)
     together = sum(sizes)
     small, large = (_calls(*reduce_calls(of, shop.settings)) for of in (sizes, (together,)))
     return (
@@ -128,3 +135,10 @@ def compare(shop: Workshop) -> None:
     if abs(deviation) > most:
         text = f"iterations took {deviation:+.0%} against the measured curve: the next run measures again"
         event(get_run_logger(), logging.WARNING, "delays-drifted", text, run=shop.run.key, deviation=deviation)
+
+
+def anew(request: RunRequest) -> RunRequest:
+    """The request as a new run that measures, whatever its settings say and an earlier run has found."""
+    sizes = request.settings.sizes.model_copy(update={"anew": True})
+    settings = request.settings.model_copy(update={"batch_size": AUTO, "sizes": sizes})
+    return request.model_copy(update={"settings": settings, "again": True})

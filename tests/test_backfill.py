@@ -82,7 +82,7 @@ def calls(result: RunResult) -> int:
 
 
 def test_a_backfill_is_its_nights_in_order_and_what_is_learned_is_not_learned_again(traces: Traces) -> None:
-    made = backfill(traces.request(), DAYS)
+    made = backfill(DAYS, traces.request())
     assert told(made) == [(2, "learned", 4), (3, "no traces", 0), (4, "learned", 4)]
     assert (made.accounting.learned, made.version) == (8, 2)
     assert calls(made) == sum(line.model_calls for line in made.days) > 0
@@ -93,7 +93,7 @@ def test_a_backfill_is_its_nights_in_order_and_what_is_learned_is_not_learned_ag
     assert [v.digest for v in traces.versions()] == [v.digest for v in traces.versions("nights")]
     assert [v.day for v in traces.versions()] == [DAYS.last, FIRST]
 
-    again = backfill(traces.request(), DAYS)
+    again = backfill(DAYS, traces.request())
     assert told(again) == [(2, "already learned", 4), (3, "no traces", 0), (4, "already learned", 4)]
     assert (calls(again), again.digest, again.version, again.note) == (0, made.digest, 2, "nothing new")
 
@@ -101,7 +101,7 @@ def test_a_backfill_is_its_nights_in_order_and_what_is_learned_is_not_learned_ag
     rows = traces.rows(FIRST)
     late_one = {**traces.rows(date(2026, 3, 5))[0], "id": "late", "timestamp": rows[0]["timestamp"]}
     traces.write(FIRST, [{**rows[0], "output": "17.25"}, *rows[1:], late_one])
-    late = backfill(traces.request(), DAYS)
+    late = backfill(DAYS, traces.request())
     assert told(late)[0] == (2, "supplement", 2)
     assert [line.happened for line in late.days[1:]] == ["no traces", "already learned"]
     run = Run(open_store(traces.request().store), late.days[0].run)
@@ -117,8 +117,8 @@ def test_a_backfill_is_its_nights_in_order_and_what_is_learned_is_not_learned_ag
 
 
 def test_force_learns_days_anew_and_independent_days_read_no_other_days_lessons(traces: Traces) -> None:
-    first = backfill(traces.request(), DAYS)
-    anew = backfill(traces.request(again=True), DAYS, independent=True)
+    first = backfill(DAYS, traces.request())
+    anew = backfill(DAYS, traces.request(again=True), independent=True)
     assert [line.happened for line in anew.days] == ["learned", "no traces", "learned"]
     assert {line.run for line in anew.days if line.run}.isdisjoint(line.run for line in first.days)
     store = open_store(traces.request().store)
@@ -185,4 +185,4 @@ def test_a_backfill_that_makes_no_sense_is_refused(
     traces: Traces, day: date | None, days: DateRange, word: str
 ) -> None:
     with pytest.raises(UsageError, match=word):
-        backfill(traces.request(day), days)
+        backfill(days, traces.request(day))

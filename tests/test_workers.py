@@ -18,6 +18,7 @@ from uuid import UUID
 import pytest
 import yaml
 from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import WorkPoolFilter, WorkPoolFilterName
 from prefect.client.schemas.objects import FlowRun
 from simserver import ROOT, SimulatedServer, simulated_server
 
@@ -104,15 +105,16 @@ def request_for(playbook: str, store: str, tmp_path: Path, model: ModelSettings)
 
 
 def deployments(requests: Sequence[RunRequest]) -> dict[str, Any]:
-    """The project's own deployment file, with a deployment for each playbook and without a schedule."""
+    """The project's own deployment file in our pool, with a nightly for each playbook and without a schedule."""
     given = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())
     nightly = next(one for one in given["deployments"] if one["name"] == "nightly")
-    given["deployments"] = [
+    others = [{**one, "work_pool": {"name": POOL}} for one in given["deployments"] if one is not nightly]
+    given["deployments"] = others + [
         {
             **{key: value for key, value in nightly.items() if key != "schedules"},
             "name": f"nightly-{request.playbook}",
             "work_pool": {"name": POOL},
-            "parameters": {"request": request.model_dump(mode="json")},
+            "parameters": {**nightly["parameters"], "request": request.model_dump(mode="json", exclude_none=True)},
         }
         for request in requests
     ]
@@ -137,6 +139,15 @@ def ordered(names: Sequence[str]) -> list[UUID]:
     with get_client(sync_client=True) as client:
         deployed = [client.read_deployment_by_name(f"nightly/{name}") for name in names]
         return [client.create_flow_run_from_deployment(one.id).id for one in deployed]
+
+
+def deployed() -> set[str]:
+    """The names of what is deployed to our pool, each with a limit of one run."""
+    with get_client(sync_client=True) as client:
+        pool = WorkPoolFilter(name=WorkPoolFilterName(any_=[POOL]))
+        found = client.read_deployments(work_pool_filter=pool)
+    assert all(one.global_concurrency_limit and one.global_concurrency_limit.limit == 1 for one in found)
+    return {one.name for one in found}
 
 
 def until_all(holds: Callable[[FlowRun], bool], ids: Sequence[UUID]) -> list[FlowRun]:
@@ -196,6 +207,7 @@ def test_two_workers_learn_two_playbooks_in_one_store_and_every_answer_is_paid_f
 
     prefect("work-pool", "create", "--type", "process", POOL)
     prefect("deploy", "--prefect-file", str(file), "--all")
+    assert deployed() >= {*names, "backfill", "profile"}
     with ExitStack() as workers:
         logs = [workers.enter_context(prefect.worker(f"worker-{number}")) for number in (1, 2)]
         with nobody_done(server):

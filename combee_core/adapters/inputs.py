@@ -47,12 +47,14 @@ class Input:
 
 
 def load_input(source: Source) -> Input:
-    """Read the source once. Raises `UsageError` for a path that does not exist and for bad sample rows.
+    """Read the source once. Raises `UsageError` for a path that does not exist, for none, and for bad sample rows.
 
     Memory grows with the largest file; of everything else it holds the ids and hashes.
     """
     if source.kind == "backlog":
         return Input(load_filed(source.uris))
+    if not source.uris:
+        raise UsageError("nothing to learn from: the source names no files, folders or s3:// prefixes (uris)")
     if source.kind == "samples":
         return Input(_catalogue(sample for uri in source.uris for sample in _samples(uri))[: source.limit])
     if source.day:

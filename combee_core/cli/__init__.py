@@ -30,6 +30,8 @@ _COMMANDS = (
     "backlog",
     "plan",
     "profile",
+    "serve",
+    "config",
     "server",
     "playbook",
     "simulate",

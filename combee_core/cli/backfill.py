@@ -14,14 +14,15 @@ def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("backfill", help="learn the days of a range, in order")
     parser.add_argument("days", metavar="DAYS", help="2026-11-01..2026-11-30, both included, or one day")
-    parser.add_argument("--traces", required=True, metavar="URI", help="folder or s3:// prefix of the traces")
-    parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)")
+    parser.add_argument("--traces", metavar="URI", help="folder or s3:// prefix of the traces")
+    parser.add_argument("--timezone", metavar="ZONE", help="whose midnight ends a day (UTC)")
     parser.add_argument("--force", action="store_true", help="learn the days anew, whether they were learned or not")
     parser.add_argument(
         "--independent",
         action="store_true",
         help="learn every day from the present version, none from another's lessons",
     )
+    options.add_config(parser)
     options.add_run(parser)
     options.add_dry_run(parser)
     parser.set_defaults(command=run)
@@ -32,9 +33,9 @@ def run(args: argparse.Namespace) -> int:
     from combee_core.cli import dry_run, launch
 
     days = options.range_of(args.days)
-    request = options.request_of(args, uris=(args.traces,), timezone=args.timezone)
+    request = options.request_of(args, uris=(args.traces,) if args.traces else None, timezone=args.timezone)
     request = launch.check(request)
-    is_over(days.last, args.timezone, datetime.now(UTC))
+    is_over(days.last, request.source.timezone, datetime.now(UTC))
     launch.warn_if_simulated(request, args.model)
     flags = {"force": args.force or args.again, "independent": args.independent}
     if args.dry_run:

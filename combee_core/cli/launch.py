@@ -54,6 +54,12 @@ def terminal(*, quiet: bool = False) -> Any:
     return import_module("flows.terminal")
 
 
+def serving() -> Any:
+    """The module that knows the deployments. Raises `UsageError` where there is no checkout."""
+    terminal()
+    return import_module("flows.serving")
+
+
 def checkout() -> Path:
     """The folder that holds `flows/` and `tasks/`: the one this package lies in, or the present one."""
     for root in (Path(combee_core.__file__).resolve().parents[1], Path.cwd()):
@@ -91,7 +97,7 @@ def note(text: str, name: str = "note", level: int = logging.INFO, **fields: Any
 
 def warn_if_simulated(request: RunRequest, named: str | None) -> None:
     """Say so when no model was named."""
-    if named is None:
+    if named is None and is_simulated(request.settings.model.model):
         note(
             f"no --model: using {request.settings.model.model}, a simulated stand-in; its lessons are not real",
             "simulated",
@@ -135,7 +141,7 @@ def _shown(result: RunResult) -> dict[str, Any]:
     return shown
 
 
-def check(request: RunRequest) -> RunRequest:
+def check(request: RunRequest, *, may_be_empty: bool = False) -> RunRequest:
     """The request with absolute paths, after everything that can be wrong without a server has been looked at.
 
     Raises `UsageError`.
@@ -143,6 +149,8 @@ def check(request: RunRequest) -> RunRequest:
     from combee_core.adapters.models import build_model
     from combee_core.learners import load_learner
 
+    if not request.source.uris and not may_be_empty:
+        raise UsageError("nothing to learn from: name traces or samples, or a --config FILE whose [source] has uris")
     found = absolute(request)
     load_learner(found.settings.learner, found.settings.prompts)
     if is_simulated(found.settings.model.model):

@@ -16,6 +16,7 @@ def add(commands: Any) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="trace files, folders or s3:// prefixes")
     parser.add_argument("--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)")
     parser.add_argument("--scorer", choices=get_args(Scoring), help="how samples are judged (exact)")
+    options.add_config(parser)
     options.add_run(parser)
     options.add_dry_run(parser)
     parser.set_defaults(command=run)
@@ -25,16 +26,15 @@ def run(args: argparse.Namespace) -> int:
     """Run the epoch flow."""
     from combee_core.cli import dry_run, launch
 
-    if bool(args.paths) == bool(args.samples):
+    if args.paths and args.samples:
         raise UsageError("name either trace PATHs or --samples FILE")
     if args.samples and args.fields:
         raise UsageError("--fields is for traces; samples are JSON lines of context and target")
     if args.paths and args.scorer:
         raise UsageError("--scorer is for --samples; traces have been scored where they were made")
-    if args.samples:
-        request = options.request_of(args, kind="samples", uris=(args.samples,), scorer=args.scorer or "exact")
-    else:
-        request = options.request_of(args, uris=tuple(args.paths))
+    kind = "samples" if args.samples else "traces" if args.paths else None
+    uris = (args.samples,) if args.samples else tuple(args.paths) or None
+    request = options.request_of(args, kind=kind, uris=uris, scorer=args.scorer)
     request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
     if args.dry_run:

@@ -11,9 +11,10 @@ from combee_core.cli import options
 def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("nightly", help="learn from one day's traces")
-    parser.add_argument("--traces", required=True, metavar="URI", help="folder or s3:// prefix of the traces")
+    parser.add_argument("--traces", metavar="URI", help="folder or s3:// prefix of the traces")
     parser.add_argument("--day", type=options.day_of, metavar="D", help="2026-11-30; yesterday without it")
-    parser.add_argument("--timezone", default="UTC", metavar="ZONE", help="whose midnight ends a day (%(default)s)")
+    parser.add_argument("--timezone", metavar="ZONE", help="whose midnight ends a day (UTC)")
+    options.add_config(parser)
     options.add_nights(parser)
     options.add_run(parser)
     options.add_dry_run(parser)
@@ -25,7 +26,8 @@ def run(args: argparse.Namespace) -> int:
     from combee_core.cli import dry_run, launch
 
     nights = options.nights_of(args)
-    request = options.request_of(args, uris=(args.traces,), day=args.day, timezone=args.timezone)
+    uris = (args.traces,) if args.traces else None
+    request = options.request_of(args, uris=uris, day=args.day, timezone=args.timezone)
     request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
     if args.dry_run:

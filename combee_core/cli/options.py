@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -30,12 +30,15 @@ from combee_core.config import (
 from combee_core.errors import UsageError
 from combee_core.types import ShuffleMode
 
+if TYPE_CHECKING:
+    from combee_core.run_file import RunFile, Schedule
+
 STORE = "file://./combee-store"
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
+def add_store(parser: argparse.ArgumentParser, default: str | None = STORE) -> None:
     """`--store` and `--json`."""
-    parser.add_argument("--store", default=STORE, metavar="URI", help="file://…, s3://bucket/prefix (%(default)s)")
+    parser.add_argument("--store", default=default, metavar="URI", help=f"file://…, s3://bucket/prefix ({STORE})")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout and nothing else")
 
 
@@ -43,7 +46,9 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     """Which model answers, and how it is asked."""
     parser.add_argument("--model", metavar="NAME", help=f"any litellm model string; {SIMULATED} without one")
     parser.add_argument("--api-base", metavar="URL", help="base address of the model's server")
-    parser.add_argument("--use-reasoning", action="store_true", help=_help(ModelSettings, "use_reasoning"))
+    parser.add_argument(
+        "--use-reasoning", action="store_true", default=None, help=_help(ModelSettings, "use_reasoning")
+    )
     group = parser.add_argument_group("calls")
     for name in ("temperature", "timeout", "retry_delay", "hedge"):
         _add(group, ModelSettings, name, float)
@@ -60,7 +65,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help=_help(Source, "limit"))
     parser.add_argument("--fields", metavar="FILE", help="JSON map from our field names to those of plain JSON lines")
     parser.add_argument("--no-ground-truth", action="store_true", help="withhold expected answers from the reflector")
-    parser.add_argument("--again", action="store_true", help=_help(RunRequest, "again"))
+    parser.add_argument("--again", action="store_true", default=None, help=_help(RunRequest, "again"))
     group = parser.add_argument_group("tasks")
     _add(group, RunSettings, "shard_size", number_or_auto)
     group.add_argument("--dask", metavar="ADDRESS", help=_help(RunSettings, "dask"))
@@ -69,8 +74,8 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 def add_learning(parser: argparse.ArgumentParser) -> None:
     """Which playbook learns from which model, in what batches and how they are reduced."""
-    add_store(parser)
-    parser.add_argument("--playbook", default="playbook", metavar="NAME", help="which playbook learns (%(default)s)")
+    add_store(parser, default=None)
+    parser.add_argument("--playbook", metavar="NAME", help="which playbook learns (playbook)")
     add_model(parser)
     parser.add_argument("--seed", type=int, metavar="N", help=_help(RunSettings, "seed"))
     parser.add_argument("--prompts", metavar="DIR", help=_help(RunSettings, "prompts"))
@@ -91,6 +96,26 @@ def add_nights(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("missed days, where no --day is named")
     _add(group, Nights, "lookback", int)
     group.add_argument("--missed", choices=get_args(Missed), help=_help(Nights, "missed"))
+
+
+def add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    """`--config`: a file that says what the options say; an option counts more."""
+    said = "run configuration in TOML; `combee config check FILE` explains it, options count more"
+    parser.add_argument("--config", metavar="FILE", nargs=nargs, help=said)
+
+
+def run_file(path: str | None) -> RunFile:
+    """The run configuration in a file, all defaults without one. Raises `UsageError` naming what is wrong with it."""
+    from combee_core.run_file import RunFile, read_run_file
+
+    if path is None:
+        return RunFile()
+    try:
+        return read_run_file(Path(path).read_text(encoding="utf-8"), path)
+    except OSError as error:
+        raise UsageError(f"--config {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--config {path}: not a text in UTF-8") from error
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -156,26 +181,29 @@ def _shown(default: Any) -> str:
 
 
 def request_of(args: argparse.Namespace, **source: Any) -> RunRequest:
-    """The request of a command. Raises `UsageError` for a value that is out of range."""
+    """The request of a command: its options, then its configuration file, then the defaults.
+
+    `source` is what the command itself says about the source, None where it says nothing.
+    Raises `UsageError` for a value that is out of range.
+    """
+    base = run_file(getattr(args, "config", None)).request
+    truth = False if args.no_ground_truth else None
+    told = {**source, "limit": args.limit, "ground_truth": truth, "fields": _fields(args.fields)}
     with _said_plainly():
         return RunRequest(
-            playbook=args.playbook,
-            store=args.store,
-            again=args.again,
-            source=Source(
-                limit=args.limit, ground_truth=not args.no_ground_truth, fields=_fields(args.fields), **source
-            ),
-            settings=settings_of(args),
+            **_over(base, _given(args, RunRequest)),
+            source=Source(**_over(base.source, {name: value for name, value in told.items() if value is not None})),
+            settings=settings_of(args, base.settings),
         )
 
 
 def nights_of(args: argparse.Namespace) -> Nights:
     """What a night looks at besides its own day. Raises `UsageError` where a day is named, which is learned alone."""
     given = _given(args, Nights)
-    if args.day and given:
+    if getattr(args, "day", None) and given:
         raise UsageError(f"--{min(given)} is for nights without --day: a named day is learned alone")
     with _said_plainly():
-        return Nights(**given)
+        return Nights(**{**run_file(getattr(args, "config", None)).nights.model_dump(), **given})
 
 
 def range_of(text: str) -> DateRange:
@@ -189,18 +217,30 @@ def range_of(text: str) -> DateRange:
         return DateRange(first=ends[0], last=ends[1])
 
 
-def settings_of(args: argparse.Namespace) -> RunSettings:
-    """How a run learns. Raises `UsageError` for a value that is out of range."""
+def settings_of(args: argparse.Namespace, base: RunSettings | None = None) -> RunSettings:
+    """How a run learns, where nothing is said as in `base`. Raises `UsageError` for a value that is out of range."""
+    base = base or RunSettings()
+    tables = {
+        "sizes": sizes_of(args, base.sizes),
+        "alarms": alarms_of(args, base.alarms),
+        "model": model_of(args, base.model),
+    }
     with _said_plainly():
-        return RunSettings(
-            **_given(args, RunSettings), sizes=sizes_of(args), alarms=alarms_of(args), model=model_of(args)
-        )
+        return RunSettings(**_over(base, _given(args, RunSettings)), **tables)
 
 
-def model_of(args: argparse.Namespace) -> ModelSettings:
-    """The model's settings. Raises `UsageError` for a value that is out of range."""
+def _over(base: BaseModel, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The plain settings of `base` under those that were given; its tables are made apart."""
+    return {**base.model_dump(exclude=_TABLES), **given}
+
+
+_TABLES = {"source", "settings", "sizes", "alarms", "model"}
+
+
+def model_of(args: argparse.Namespace, base: ModelSettings | None = None) -> ModelSettings:
+    """The model's settings, where nothing is said as in `base`. Raises `UsageError` as `request_of` does."""
     with _said_plainly():
-        return ModelSettings(**_given(args, ModelSettings))
+        return ModelSettings(**{**(base.model_dump() if base else {}), **_given(args, ModelSettings)})
 
 
 def sizes_of(args: argparse.Namespace, base: SizeSettings | None = None) -> SizeSettings:
@@ -209,18 +249,25 @@ def sizes_of(args: argparse.Namespace, base: SizeSettings | None = None) -> Size
         return SizeSettings(**{**(base.model_dump() if base else {}), **_given(args, SizeSettings)})
 
 
-def alarms_of(args: argparse.Namespace) -> AlarmBars:
-    """The bars of alarms. Raises `UsageError` for a value that is out of range."""
+def alarms_of(args: argparse.Namespace, base: AlarmBars) -> AlarmBars:
+    """The bars of alarms, where nothing is said as in `base`. Raises `UsageError` for a value that is out of range."""
     given = {name: getattr(args, f"alarm_{name}", None) for name in _BARS}
     with _said_plainly("alarm-"):
-        return AlarmBars(**{name: value for name, value in given.items() if value is not None})
+        return AlarmBars(**{**base.model_dump(), **{name: value for name, value in given.items() if value is not None}})
+
+
+def schedule_of(args: argparse.Namespace, base: Schedule) -> Schedule:
+    """When nights start. Raises `UsageError` for a schedule that is none."""
+    with _said_plainly():
+        return type(base)(**{**base.model_dump(), **_given(args, type(base))})
 
 
 def _given(args: argparse.Namespace, settings: type[BaseModel]) -> dict[str, Any]:
     """What the command line says about these settings; what it does not say keeps its default."""
     options = {name: getattr(args, name, None) for name in settings.model_fields}
     if settings is RunSettings:
-        del options["model"], options["sizes"], options["alarms"]
+        for table in ("model", "sizes", "alarms"):
+            del options[table]
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -234,7 +281,8 @@ def _said_plainly(prefix: str = "") -> Iterator[None]:
             raise UsageError(first["msg"].removeprefix("Value error, ")) from error
         option = f"--{prefix}{str(first['loc'][0]).replace('_', '-')}"
         name_rule = "use letters, digits, dots, dashes and underscores"
-        rule = name_rule if first["type"] == "string_pattern_mismatch" else first["msg"].lower()
+        said = first["msg"].removeprefix("Value error, ").lower()
+        rule = name_rule if first["type"] == "string_pattern_mismatch" else said
         raise UsageError(f"{option} {first['input']!r}: {rule}") from error
 
 
