@@ -71,7 +71,8 @@ def test_of_missing_automations_the_closer_look_says_how_to_get_them(api: Prefec
 
 
 def test_a_server_tells_version_and_time(api: PrefectApi) -> None:
-    assert "Prefect 3." in about(api)
+    assert "on a database that it does not tell, answers in" in about(api)
+    assert " on sqlite, answers in" in about(api, "sqlite")
     assert "agrees within" in clock(api)
 
 

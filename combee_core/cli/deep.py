@@ -89,19 +89,23 @@ def _of_server(store: str) -> Checks:
     from combee_core.adapters.prefect_api import PrefectApi
     from combee_core.adapters.stores import open_store
 
-    def api() -> PrefectApi:
-        running = prefect_server.running(prefect_server.home())
-        address = prefect_server.configured_api() or (running.api if running else None)
+    def server() -> tuple[PrefectApi, str | None]:
+        configured = prefect_server.configured_api()
+        running = None if configured else prefect_server.running(prefect_server.home())
+        address = configured or (running.api if running else None)
         if address is None:
             raise CombeeError("no Prefect server is running; combee server up")
-        return PrefectApi(address)
+        return PrefectApi(address), running.database if running else None
+
+    def api() -> PrefectApi:
+        return server()[0]
 
     def orphans() -> str:
         its = open_store(store)
         return checkup.orphans(its, prefect_history.running(api(), its.uri))
 
     return {
-        "prefect": lambda: prefect_state.about(api()),
+        "prefect": lambda: prefect_state.about(*server()),
         "its clock": lambda: prefect_state.clock(api()),
         "watching": lambda: prefect_state.watched(api()),
         "running": orphans,
