@@ -217,6 +217,12 @@ def range_of(text: str) -> DateRange:
         return DateRange(first=ends[0], last=ends[1])
 
 
+def learning_of(args: argparse.Namespace) -> RunRequest:
+    """A request without a source: which playbook learns, and how. Raises `UsageError` as `request_of` does."""
+    with _said_plainly():
+        return RunRequest(**_given(args, RunRequest), settings=settings_of(args))
+
+
 def settings_of(args: argparse.Namespace, base: RunSettings | None = None) -> RunSettings:
     """How a run learns, where nothing is said as in `base`. Raises `UsageError` for a value that is out of range."""
     base = base or RunSettings()

@@ -36,12 +36,11 @@ def run(args: argparse.Namespace) -> int:
     """Print the three forms. Asks no model, writes nothing, needs no server."""
     from combee_core.adapters.ahead import Ahead
     from combee_core.assumptions import assumptions, warnings
-    from combee_core.config import RunRequest
     from combee_core.rates import estimate_rate
 
     if args.window <= 0:
         raise UsageError(f"--window {args.window:g}: a night takes more than no time")
-    request = RunRequest(playbook=args.playbook, store=args.store, settings=options.settings_of(args))
+    request = options.learning_of(args)
     basis = Ahead(request).basis
     if args.trace_tokens:
         basis = basis.weighing(args.trace_tokens)
