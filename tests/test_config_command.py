@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from combee_core.cli import main, options
+from combee_core.cli import main, options, run_files
 from combee_core.errors import UsageError
 from combee_core.explained import explain, lines
 from combee_core.run_file import RunFile, keys, read_run_file, table_of
@@ -30,7 +30,7 @@ def night(tmp_path: Path) -> Path:
 
 def parse(*args: object) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    options.add_config(parser)
+    run_files.add_config(parser)
     options.add_run(parser)
     return parser.parse_args(list(map(str, args)))
 

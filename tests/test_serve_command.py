@@ -65,8 +65,8 @@ def serving(combee: Combee, file: Path, name: str, stop: signal.Signals) -> Iter
         assert line, process.communicate()[1]
         yield json.loads(line)["deployments"]
         process.send_signal(stop)
-        code, err = process.wait(timeout=FOR_EVER), process.communicate()[1]
-        assert (code, "schedules stay active" in err) == (0, True), err
+        err = process.communicate(timeout=FOR_EVER)[1]
+        assert (process.returncode, "schedules stay active" in err) == (0, True), err
     finally:
         if process.poll() is None:
             kill(process)

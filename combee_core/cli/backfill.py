@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any
 
-from combee_core.cli import options
+from combee_core.cli import options, run_files
 from combee_core.days import is_over
 
 
@@ -22,7 +22,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="learn every day from the present version, none from another's lessons",
     )
-    options.add_config(parser)
+    run_files.add_config(parser)
     options.add_run(parser)
     options.add_dry_run(parser)
     parser.set_defaults(command=run)

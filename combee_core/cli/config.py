@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from combee_core.cli import options
+from combee_core.cli import run_files
 
 
 def add(commands: Any) -> None:
@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
     """Explain the file. Raises `UsageError` naming every key that is wrong."""
     from combee_core.explained import explain, lines
 
-    settings = explain(options.run_file(args.file))
+    settings = explain(run_files.run_file(args.file))
     if args.json:
         shown = [{"name": one.name, **one.model_dump(mode="json", exclude={"path"})} for one in settings]
         print(json.dumps({"file": args.file, "settings": shown}, ensure_ascii=False))

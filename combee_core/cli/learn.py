@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, get_args
 
-from combee_core.cli import options
+from combee_core.cli import options, run_files
 from combee_core.config import Scoring
 from combee_core.errors import UsageError
 
@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="trace files, folders or s3:// prefixes")
     parser.add_argument("--samples", metavar="FILE", help="JSON lines of {context, target}, or world:N (simulated)")
     parser.add_argument("--scorer", choices=get_args(Scoring), help="how samples are judged (exact)")
-    options.add_config(parser)
+    run_files.add_config(parser)
     options.add_run(parser)
     options.add_dry_run(parser)
     parser.set_defaults(command=run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from combee_core.cli import options
+from combee_core.cli import options, run_files
 
 
 def add(commands: Any) -> None:
@@ -14,7 +14,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--traces", metavar="URI", help="folder or s3:// prefix of the traces")
     parser.add_argument("--day", type=options.day_of, metavar="D", help="2026-11-30; yesterday without it")
     parser.add_argument("--timezone", metavar="ZONE", help="whose midnight ends a day (UTC)")
-    options.add_config(parser)
+    run_files.add_config(parser)
     options.add_nights(parser)
     options.add_run(parser)
     options.add_dry_run(parser)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from combee_core.cli.run_files import run_file
 from combee_core.config import (
     AUTO,
     SIMULATED,
@@ -31,7 +32,7 @@ from combee_core.errors import UsageError
 from combee_core.types import ShuffleMode
 
 if TYPE_CHECKING:
-    from combee_core.run_file import RunFile, Schedule
+    from combee_core.run_file import Schedule
 
 STORE = "file://./combee-store"
 
@@ -96,26 +97,6 @@ def add_nights(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("missed days, where no --day is named")
     _add(group, Nights, "lookback", int)
     group.add_argument("--missed", choices=get_args(Missed), help=_help(Nights, "missed"))
-
-
-def add_config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
-    """`--config`: a file that says what the options say; an option counts more."""
-    said = "run configuration in TOML; `combee config check FILE` explains it, options count more"
-    parser.add_argument("--config", metavar="FILE", nargs=nargs, help=said)
-
-
-def run_file(path: str | None) -> RunFile:
-    """The run configuration in a file, all defaults without one. Raises `UsageError` naming what is wrong with it."""
-    from combee_core.run_file import RunFile, read_run_file
-
-    if path is None:
-        return RunFile()
-    try:
-        return read_run_file(Path(path).read_text(encoding="utf-8"), path)
-    except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--config {path}: not a text in UTF-8") from error
 
 
 def add_sizes(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from combee_core.cli import options
+from combee_core.cli import options, run_files
 from combee_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("serve", help="nights by schedule, without a work pool")
-    options.add_config(parser, nargs="+")
+    run_files.add_config(parser, nargs="+")
     parser.add_argument("--traces", metavar="URI", help="folder or s3:// prefix of the traces")
     parser.add_argument("--cron", metavar="CRON", help='when nights start ("30 3 * * *")')
     parser.add_argument("--timezone", metavar="ZONE", help="of the schedule, and whose midnight ends a day (UTC)")
@@ -70,5 +70,5 @@ def _file(args: argparse.Namespace, path: str | None) -> RunFile:
     given = argparse.Namespace(**{**vars(args), "config": path})
     uris = (args.traces,) if args.traces else None
     request = launch.check(options.request_of(given, uris=uris, timezone=args.timezone), may_be_empty=True)
-    schedule = options.schedule_of(args, options.run_file(path).schedule)
+    schedule = options.schedule_of(args, run_files.run_file(path).schedule)
     return RunFile(**dict(request), nights=options.nights_of(given), schedule=schedule)
