@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
@@ -14,11 +15,12 @@ from weakref import WeakValueDictionary
 from combee_core.answers import read_answer
 from combee_core.base import content_hash
 from combee_core.calls import Completion, Prompt, Receipt, Request
+from combee_core.candidates import Candidate, Candidates
 from combee_core.config import ModelSettings
 from combee_core.errors import (
     AnswerError,
-    AnswerTruncated,
-    ModelRefused,
+    BudgetSpent,
+    CombeeError,
     ModelTooLarge,
     RunStopped,
     StoreError,
@@ -27,6 +29,8 @@ from combee_core.errors import (
 from combee_core.hedging import Unfit
 from combee_core.ledger import Ledger
 from combee_core.ports import LanguageModel, Question
+from combee_core.purse import Limits, Purse
+from combee_core.rejecting import allowed_cuts, cuts, named, refuse_again
 from combee_core.saving import Rejection, SavedAnswer, SavedAnswers, path_of
 from combee_core.sending import Call, Sender
 
@@ -49,14 +53,33 @@ class _Found(Generic[T]):
     value: T
 
 
+@dataclass(frozen=True)
+class _Buying(Generic[T]):
+    question: Question[T]
+    run: str
+    wide: bool
+    several: bool
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A model that may be asked, the key of its answer, and its answers that were rejected so far."""
+
+    candidate: Candidate
+    key: str
+    rejected: list[Rejection]
+
+
 @dataclass
 class Client:
     """Asks questions of a model for one learner version, on one event loop.
 
     `stage_version` is the learner's fingerprint. `sleep`, `clock` and `rng` are arguments so that tests need no clock.
-    The greatest number of requests for one prompt is (retries + 1) × (waits + 1), where the retries are the
-    caller's, and twice that where slow calls are sent once more: this client waits out 429 and 529, sends a slow call
-    a second time, and repeats nothing else. Call `settle` at the end of a run.
+    The greatest number of requests for one prompt is (retries + 1) × (waits + 1) for each model that may be asked,
+    where the retries are the caller's, and twice that where slow calls are sent once more: this client waits out 429
+    and 529, sends a slow call a second time, and repeats nothing else. A model that cannot be used, or has failed as
+    often as there are attempts, is followed by the next one that `settings` name, made by `build`. `limits` are kept
+    by a purse. Call `settle` at the end of a run.
     """
 
     model: LanguageModel
@@ -67,13 +90,23 @@ class Client:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     rng: random.Random = field(default_factory=random.Random)
+    limits: Limits = field(default_factory=Limits)
+    build: Callable[[ModelSettings], LanguageModel] | None = None
+    now: Callable[[], datetime] | None = None
     ledger: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self.ledger = Ledger(self.answers.store)
-        self._sender = Sender(self.model, self.settings, self.ledger, self.sleep, self.clock, self.rng)
+        self.purse = Purse(self.answers.store, self.limits, self.clock, self.now)
+        self.candidates = Candidates(self.settings, self._candidate)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fresh: dict[str, list[Rejection]] = {}
+
+    def _candidate(self, settings: ModelSettings) -> Candidate:
+        is_first = (settings.model, settings.api_base) == (self.settings.model, self.settings.api_base)
+        model = self.model if is_first or self.build is None else self.build(settings)
+        sender = Sender(model, settings, self.ledger, self.sleep, self.clock, self.rng, self.purse)
+        return Candidate(settings, model, sender)
 
     def begin(self, run: str, invocation: str = "") -> None:
         """Start an invocation of `run`: its counters stand at zero, and a stop of an earlier one is over.
@@ -81,27 +114,26 @@ class Client:
         Nothing changes if `invocation`, the name that several processes share, has begun here already.
         """
         if self.ledger.begin(run, invocation):
-            self._sender.gate.stop.clear()
+            self.purse.begin(run, invocation)
+            self.candidates.begin()
             self._fresh.clear()
 
     def stop(self, reason: str) -> None:
         """Refuse with `RunStopped` every call that is not sent yet; calls in flight finish and are saved."""
-        self._sender.gate.stop.set(RunStopped(reason))
-        self._sender.flush()
+        self.candidates.halt(RunStopped(reason))
+        self.candidates.flush()
 
     async def settle(self) -> None:
         """End a run: nothing is waited for, what lost a race is ended and booked, and the ledger is written."""
-        await self._sender.settle()
-        await asyncio.to_thread(self._sender.flush)
+        await self.candidates.settle()
+        await asyncio.to_thread(self.candidates.flush)
 
     async def aclose(self) -> None:
         """Stop, settle, and close the model's connections; for the end of the process, when there may be no threads."""
-        self._sender.gate.stop.set(RunStopped("the client is closed: this process makes no more calls with it"))
-        await self._sender.settle()
-        self._sender.flush()
-        close = getattr(self.model, "aclose", None)
-        if close is not None:
-            await close()
+        self.candidates.halt(RunStopped("the client is closed: this process makes no more calls with it"))
+        await self.candidates.settle()
+        self.candidates.flush()
+        await self.candidates.aclose()
 
     async def ask(self, question: Question[T], run: str, *, wide: bool = False, several: bool = False) -> Answered[T]:
         """The parsed answer, from the store if it was ever accepted, else bought and saved.
@@ -115,36 +147,66 @@ class Client:
         key = self.key(question.prompt)
         # One at a time: the same question asked twice at once would be paid for twice.
         async with self._turns.setdefault(key, asyncio.Lock()):
-            found, rejected = await asyncio.to_thread(self._look, question, key)
+            found, asked = await asyncio.to_thread(self._look, question)
             if found is None:
-                self._refuse_again(rejected if several else self._fresh.get(key, ()), wide)
-                found = await self._call(question, key, rejected, run, wide)
-                self._fresh.pop(key, None)
-        paid = [r.receipt for r in rejected if r.receipt]
+                found = await self._buy(_Buying(question, run, wide, several), asked)
+        paid = [r.receipt for one in asked for r in one.rejected if r.receipt]
         return Answered(found.value, (*paid, found.saved.receipt))
 
-    def key(self, prompt: Prompt) -> str:
+    def key(self, prompt: Prompt, candidate: Candidate | None = None) -> str:
         """Of a saved answer: stage version, prompt, model and sampling, trace or group."""
-        identity = {**self._identity, "model": self.model.name, "seed": self.seed}
+        identity = {**(candidate or self.candidates.first).identity, "seed": self.seed}
         return content_hash(self.stage_version, prompt.stage, prompt.sha, identity, prompt.item)
 
-    @cached_property
-    def _identity(self) -> dict[str, Any]:
-        return self.settings.identity()
-
-    def _look(self, question: Question[T], key: str) -> tuple[_Found[T] | None, list[Rejection]]:
-        """What the store has; where it has no answer, the prompt is fit to be sent. Blocks, so not on the loop."""
-        values: list[T] = []
-        saved, rejected = self.answers.find(key, _fits(question, values))
-        if saved:
-            return _Found(saved, values[-1]), rejected
+    def _look(self, question: Question[T]) -> tuple[_Found[T] | None, list[_Asked]]:
+        """What the store has of any model; where it has no answer, the prompt is fit to be sent. Blocks."""
+        asked: list[_Asked] = []
+        for candidate in self.candidates.at(question.prompt.stage):
+            values: list[T] = []
+            key = self.key(question.prompt, candidate)
+            saved, rejected = self.answers.find(key, _fits(question, values))
+            asked.append(_Asked(candidate, key, rejected))
+            if saved:
+                return _Found(saved, values[-1]), asked
         self._check_size(question.prompt)
-        return None, rejected
+        return None, asked
 
-    async def _call(
-        self, question: Question[T], key: str, rejected: Sequence[Rejection], run: str, wide: bool
-    ) -> _Found[T]:
-        attempt, wide = len(rejected) + 1, wide or bool(_cuts(rejected))
+    async def _buy(self, buying: _Buying[T], asked: Sequence[_Asked]) -> _Found[T]:
+        """The answer of the first model that gives one."""
+        *first, last = asked
+        for one in first:
+            if not one.candidate.is_done_with(one.key):
+                try:
+                    return await self._attempt(buying, one)
+                except CombeeError as error:
+                    if not one.candidate.failed(one.key, error):
+                        raise
+        try:
+            return await self._attempt(buying, last)
+        except CombeeError as error:
+            was_out = last.candidate.is_out
+            last.candidate.failed(last.key, error)
+            if not was_out:
+                # It may have been the one failure too many.
+                last.candidate.sender.gate.stop.check()
+            raise
+
+    async def _attempt(self, buying: _Buying[T], one: _Asked) -> _Found[T]:
+        refuse_again(
+            one.rejected if buying.several else self._fresh.get(one.key, ()), allowed_cuts(self.settings, buying.wide)
+        )
+        try:
+            found = await self._call(buying, one)
+        except BudgetSpent as spent:
+            self.candidates.halt(spent)
+            raise
+        self._fresh.pop(one.key, None)
+        one.candidate.answered(one.key)
+        return found
+
+    async def _call(self, buying: _Buying[T], one: _Asked) -> _Found[T]:
+        question, key = buying.question, one.key
+        attempt, wide = len(one.rejected) + 1, buying.wide or bool(cuts(one.rejected))
 
         def read(completion: Completion, receipt: Receipt) -> _Found[T]:
             answer = read_answer(completion, use_reasoning=self.settings.use_reasoning)
@@ -157,12 +219,13 @@ class Client:
 
         request = self._request(question.prompt, attempt, wide)
         try:
-            return await self._sender.answer(Call(request, run, attempt, read, keep))
+            return await one.candidate.sender.answer(Call(request, buying.run, attempt, read, keep))
         except Unfit as unfit:
-            error = self._named(unfit, path_of(key, attempt), final=self._allowed_cuts(wide) == 1)
+            final = allowed_cuts(self.settings, wide) == 1
+            error = named(unfit, one.candidate.model.name, path_of(key, attempt), final=final)
             kind, excerpt = type(error).__name__, unfit.error.excerpt
             rejection = Rejection(kind=kind, reason=str(error), excerpt=excerpt, receipt=unfit.receipt)
-            await self._reject(key, attempt, rejection)
+            await self._reject(one, rejection)
             raise error from unfit.error
 
     async def _save(self, key: str, saved: SavedAnswer, fits: Callable[[Any], bool]) -> SavedAnswer:
@@ -175,35 +238,13 @@ class Client:
         try:
             return await asyncio.to_thread(self.answers.accept, key, saved, fits)
         except StoreError as error:
-            self._sender.gate.stop.set(error)
+            self.candidates.halt(error)
             raise
 
-    def _allowed_cuts(self, wide: bool) -> int:
-        """Truncated answers that a prompt may have before it is given up: one where no retry would be wider."""
-        return 1 if wide or not self.settings.retries else 2
-
-    def _refuse_again(self, rejected: Sequence[Rejection], wide: bool) -> None:
-        """A refusal and a final truncation stay what they were: asking again would be paid for nothing."""
-        refusal = next((r for r in rejected if r.kind == ModelRefused.__name__), None)
-        if refusal:
-            raise ModelRefused(refusal.reason)
-        cuts = _cuts(rejected)
-        if len(cuts) >= self._allowed_cuts(wide):
-            raise AnswerTruncated(cuts[-1].reason, True)
-
-    def _named(self, unfit: Unfit, kept: str, *, final: bool) -> AnswerError | ModelRefused:
-        """The same error, saying which model it was and where the answer's beginning is kept.
-
-        A provider that refused the request has been named.
-        """
-        error = unfit.error
-        message = f"{self.model.name}: {error}" if unfit.receipt else str(error)
-        message += f"; its beginning is in the store: {kept}" if error.excerpt else ""
-        return AnswerTruncated(message, final) if isinstance(error, AnswerTruncated) else type(error)(message)
-
-    async def _reject(self, key: str, attempt: int, rejection: Rejection) -> None:
-        self._fresh.setdefault(key, []).append(rejection)
-        await asyncio.to_thread(self.answers.reject, key, attempt, rejection)
+    async def _reject(self, one: _Asked, rejection: Rejection) -> None:
+        self._fresh.setdefault(one.key, []).append(rejection)
+        one.rejected.append(rejection)
+        await asyncio.to_thread(self.answers.reject, one.key, len(one.rejected), rejection)
 
     @cached_property
     def limit(self) -> int | None:
@@ -245,7 +286,3 @@ def _fits(question: Question[T], values: list[T]) -> Callable[[Any], bool]:
         return True
 
     return fits
-
-
-def _cuts(rejected: Sequence[Rejection]) -> list[Rejection]:
-    return [r for r in rejected if r.kind == AnswerTruncated.__name__]

@@ -8,6 +8,7 @@ from typing import Any
 
 from combee_core.accounting import fates_of, unsolved
 from combee_core.calls import Receipt
+from combee_core.causes import grouped, plain
 from combee_core.errors import RunError
 from combee_core.ports import Learner
 from combee_core.records import Plan, State
@@ -28,10 +29,12 @@ def check_failures(reflected: Sequence[Reflected], most: float, of: int = 0) -> 
     """
     failed = [result for result in reflected if result.fate == "failed"]
     if len(failed) > most * max(len(reflected), of) + _ROUNDING:
-        causes = "; ".join(f"{result.trace_id}: {result.reason}" for result in failed[:3])
-        more = f" (and {len(failed) - 3} more)" if len(failed) > 3 else ""
+        causes = grouped([plain(result.reason) for result in failed])
+        named = ", ".join(result.trace_id for result in failed[:3])
+        more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+        share = f"{len(failed)} of {len(reflected)} reflections failed, more than the {most:.0%} allowed"
         raise RunError(
-            f"{len(failed)} of {len(reflected)} reflections failed, more than the {most:.0%} allowed: {causes}{more}",
+            f"{share}: {causes} ({named}{more})",
             "reflect",
             failed[0].trace_id,
         )

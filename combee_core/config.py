@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from combee_core.base import Form
+from combee_core.base import Form, is_simulated
 from combee_core.calls import Prices
 from combee_core.types import ShuffleMode
 
@@ -23,6 +23,20 @@ MOST_DAYS = 3_660
 """Ten years: a longer range is a slip of the pen."""
 Peak = Literal["fit", "difference"]
 """Where the steepest slope of the curve is read: off the fit at the smallest size, or between two measurements."""
+
+
+STAGES = ("rollout", "reflect", "curate", "merge")
+OnBudget = Literal["hold", "publish"]
+"""What becomes of a run that a cap ends: nothing is published, or the batches that are complete."""
+
+
+class Budget(Form):
+    """Hard caps; what is not given is not capped. A call is sent only if what it may take at most still fits."""
+
+    cost: float | None = Field(None, gt=0, description="US dollars at most")
+    tokens: int | None = Field(None, gt=0, description="Tokens of input and output at most")
+    calls: int | None = Field(None, gt=0, description="Requests at most")
+    minutes: float | None = Field(None, gt=0, description="Minutes at most")
 
 
 class ModelSettings(Form):
@@ -43,8 +57,12 @@ class ModelSettings(Form):
     tpm: int | None = Field(None, gt=0, title="TPM", description="Tokens a minute that the provider allows")
     processes: int = Field(1, gt=0, description="Processes that share these limits; each takes its part")
     hedge: float = Field(4.0, ge=0, description="Times the median after which a slow call is sent once more (0: never)")
-    retries: int = Field(2, ge=0, description="Retries of a failed call (waits for 429 and 529 are not retries)")
+    retries: int = Field(3, ge=0, description="Retries of a failed call (waits for 429 and 529 are not retries)")
     retry_delay: float = Field(1.0, ge=0, description="Seconds before the first retry; doubles each time")
+    breaker: int = Field(20, ge=0, description="Calls that fail in a row, or useless answers, that end a run (0: none)")
+    fallbacks: tuple[str, ...] = Field(
+        (), description="Models that are asked where the first fails: NAME, or STAGE=NAME; NAME@URL for its own server"
+    )
     price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
         None, description="US dollars for a million tokens of input and of output; by default what litellm knows"
     )
@@ -57,6 +75,39 @@ class ModelSettings(Form):
             include={"model", "api_base", "temperature", "max_output_tokens", "context_tokens", "use_reasoning"}
         )
 
+    @model_validator(mode="after")
+    def _no_stand_in_for_a_real_model(self) -> ModelSettings:
+        for one in self.everyone:
+            if is_simulated(one.model.removeprefix("openai/")) != is_simulated(self.model.removeprefix("openai/")):
+                raise ValueError(f"{one.model} cannot stand in for {self.model}: one of them is simulated")
+        return self
+
+    def chain(self, stage: str = "") -> tuple[ModelSettings, ...]:
+        """These settings, then those of each model that is asked at `stage` where the ones before it fail."""
+        named = (name.removeprefix(f"{stage}=") for name in self.fallbacks if _stage_of(name) in ("", stage))
+        return (self, *map(self._with_model, named))
+
+    @property
+    def everyone(self) -> tuple[ModelSettings, ...]:
+        """The settings of each model that may be asked, once."""
+        every = [self, *(one for stage in STAGES for one in self.chain(stage))]
+        return tuple({(one.model, one.api_base): one for one in every}.values())
+
+    def _with_model(self, name: str) -> ModelSettings:
+        model, _, address = name.partition("@http")
+        where = f"http{address}" if address else None
+        return self.model_copy(update={"model": model, "api_base": where, "fallbacks": ()})
+
+    @property
+    def attempts(self) -> int:
+        """How often a prompt is asked at most, over all models that may be asked at one stage."""
+        return (self.retries + 1) * max(len(self.chain(stage)) for stage in STAGES)
+
+    @property
+    def task_retries(self) -> int:
+        """How often a task is repeated: each model that may be asked has its retries, and the next is asked at once."""
+        return self.retries * (self.attempts // (self.retries + 1))
+
     @property
     def prices(self) -> Prices | None:
         """What tokens cost, where the settings say so."""
@@ -65,7 +116,13 @@ class ModelSettings(Form):
     @property
     def most_requests(self) -> int:
         """The greatest number of requests that one prompt can cause; a slow call may be sent twice."""
-        return (self.retries + 1) * (self.max_waits + 1) * (2 if self.hedge else 1)
+        return self.attempts * (self.max_waits + 1) * (2 if self.hedge else 1)
+
+
+def _stage_of(fallback: str) -> str:
+    """The stage that a fallback is for; empty where it is for all."""
+    stage, _, model = fallback.partition("=")
+    return stage if model and stage in STAGES else ""
 
 
 class SizeSettings(Form):
@@ -89,7 +146,7 @@ class AlarmBars(Form):
     cost: float | None = Field(None, gt=0, description="US dollars that a run may cost")
 
 
-_PLACES = ("shard_size", "dask", "prompts", "alarms")
+_PLACES = ("shard_size", "dask", "prompts", "alarms", "budget", "day_budget", "on_budget")
 
 
 class RunSettings(Form):
@@ -119,6 +176,9 @@ class RunSettings(Form):
     shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
     dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
     alarms: AlarmBars = Field(AlarmBars(), description="When the end of a run raises an alarm")
+    budget: Budget = Field(Budget(), description="Of this run, all its attempts together")
+    day_budget: Budget = Field(Budget(), description="Of a day in UTC, all runs of this store together")
+    on_budget: OnBudget = Field("hold", description="hold: at a cap nothing is published; publish: what is complete")
 
     @model_validator(mode="after")
     def _clusters_have_two_levels(self) -> RunSettings:

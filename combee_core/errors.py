@@ -10,6 +10,8 @@
     │   ├── ModelTooLarge         more than the model takes: split
     │   ├── ModelRefused          the provider will not answer this: skip or split
     │   └── ModelUnusable         wrong key, wrong name, no quota: stop
+    │       ├── ModelAway             it asks to wait for longer than we may
+    │       └── ModelFailing          its last calls failed, all of them
     ├── AnswerError           an answer came and cannot be used
     │   ├── AnswerTruncated       cut at the token limit
     │   ├── AnswerEmpty           nothing in it
@@ -20,6 +22,7 @@
     └── RunError              a run that cannot go on
         ├── RunHeld               another live process works on the same run
         └── RunStopped            the client was closed: no new call
+            └── BudgetSpent           a cap would be passed
 
 A leaf is retryable when the same call may succeed later. Keep them picklable: arguments in `args`.
 """
@@ -100,6 +103,14 @@ class ModelUnusable(ModelError):
     """No call can succeed: wrong key, unknown model, no quota."""
 
 
+class ModelAway(ModelUnusable):
+    """The provider asks to wait for longer than a call may; the message says when to try again."""
+
+
+class ModelFailing(ModelUnusable):
+    """So many calls in a row have failed that the next ones would too; the message groups the causes."""
+
+
 class AnswerError(CombeeError):
     """An answer arrived that cannot be used; it was paid for all the same."""
 
@@ -156,3 +167,15 @@ class RunHeld(RunError):
 
 class RunStopped(RunError):
     """The run is stopping: no new call is made, what is saved stays saved."""
+
+
+class BudgetSpent(RunStopped):
+    """A cap in money, tokens, calls or minutes would be passed: `facts` says what was used, `item` is its option."""
+
+    @property
+    def facts(self) -> str:
+        """Which cap, and how much of it is used."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"{self.facts}; what was paid for is saved: raise the cap and run the same command to go on"

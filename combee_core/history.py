@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Literal
 
 from combee_core.base import Noun
-from combee_core.errors import RunStopped
+from combee_core.errors import BudgetSpent, RunStopped
 from combee_core.ports import Store
 from combee_core.records import Failure, Plan
 from combee_core.runs import Run
@@ -91,7 +91,9 @@ def end(run: Run, attempt: Attempt, status: Status, now: datetime, failure: Fail
 
 
 def status_of(error: BaseException) -> Status:
-    """How an attempt ended that an error ended: stopped on purpose, or failed."""
+    """How an attempt ended that an error ended: at a cap, stopped on purpose, or failed."""
+    if isinstance(error, BudgetSpent):
+        return "budget"
     return "failed" if isinstance(error, Exception) and not isinstance(error, RunStopped) else "stopped"
 
 

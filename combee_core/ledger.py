@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from combee_core.base import Noun
 from combee_core.calls import Receipt, Usage
+from combee_core.config import STAGES as STAGES
 from combee_core.ports import Store
 from combee_core.saving import read_record, write_record
-
-STAGES = ("rollout", "reflect", "curate", "merge")
 
 _ANOTHER = "?"
 """In the place of an invocation's name where another process gave none: it is not this one's."""

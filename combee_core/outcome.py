@@ -9,9 +9,9 @@ from typing import Any
 from combee_core.accounting import account
 from combee_core.base import is_simulated
 from combee_core.config import RunRequest
-from combee_core.errors import ModelError, RunError, StoreError
+from combee_core.errors import BudgetSpent, ModelAway, ModelError, RunError, RunStopped, StoreError
 from combee_core.ledger import STAGES, Ledger
-from combee_core.records import Accounting, Amounts, Failure, Plan, RunResult, State, TraceFate
+from combee_core.records import Accounting, Amounts, Cut, Failure, Plan, RunResult, State, Status, TraceFate
 from combee_core.shuffle import SMALLEST
 from combee_core.tally import Tally, tally
 from combee_core.types import SetAside
@@ -61,6 +61,12 @@ def finished(
     )
 
 
+def cut_short(result: RunResult, cut: Cut) -> RunResult:
+    """The result of a run that a cap ended: what it published stands, and the rest is in the backlog."""
+    note = f"{cut.reason}; published: {cut.batches} complete batches; the other traces are in the backlog"
+    return result.model_copy(update={"status": "budget", "note": "; ".join(filter(None, (note, result.note)))})
+
+
 def failed(plan: Plan, states: Sequence[State], failure: Failure, ledger: Ledger) -> RunResult:
     """The result of a run that published nothing: what it had learned so far is deferred. `states` as in `finished`."""
     so_far = tally(states)
@@ -80,6 +86,7 @@ def never_begun(request: RunRequest, error: BaseException, flow_run_id: str = ""
         version=None,
         digest=None,
         simulated=is_simulated(request.settings.model.model),
+        status=status_of(error),
         model_calls=dict.fromkeys(STAGES, 0),
         error=failure_of(error, request),
     )
@@ -96,6 +103,15 @@ def failure_of(error: BaseException, request: RunRequest) -> Failure:
     else:
         stage, item = "start", request.playbook
     return Failure(stage=stage, item=item, message=str(error) or type(error).__name__)
+
+
+def status_of(error: BaseException | None) -> Status:
+    """How a run ended that an error ended, or none."""
+    if error is None:
+        return "done"
+    if isinstance(error, BudgetSpent):
+        return "budget"
+    return "stopped" if isinstance(error, RunStopped | ModelAway) else "failed"
 
 
 def replayed(result: RunResult) -> RunResult:

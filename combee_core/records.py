@@ -161,6 +161,17 @@ class DayResult(Noun):
     note: str = ""
 
 
+Status = Literal["done", "failed", "stopped", "budget"]
+"""How a run ended: learned, in an error, stopped on purpose, or at a cap of its budget."""
+
+
+class Cut(Noun):
+    """Written create-only when a cap ends a run that publishes what it has: its first `batches`, and why no more."""
+
+    batches: int
+    reason: str
+
+
 class RunResult(Noun):
     """A run's outcome. Commands print the figures; what was set aside is for the summary.
 
@@ -176,6 +187,7 @@ class RunResult(Noun):
     run: str = ""
     simulated: bool = False
     note: str = ""
+    status: Status = "done"
     accounting: Accounting = Accounting()
     model_calls: dict[str, int] = Field(default_factory=dict)
     tokens: Amounts = Amounts()

@@ -1,8 +1,9 @@
 """A run in its store: found or made from a request, advanced batch by batch, finished once.
 
-runs/<key>/plan.json · settings.json · sizing.json · again.json · decision.json · result.json · stop-<invocation>
+runs/<key>/plan.json · settings.json · sizing.json · again.json · decision.json · cut.json · result.json
+runs/<key>/stop-<invocation>
 runs/<key>/batch-0001.json · state-0001.json · delay-0001.json · …
-runs/<key>/owner · flow-runs/<id> · receipts/….jsonl
+runs/<key>/owner · flow-runs/<id> · receipts/….jsonl · spent/….json
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from combee_core.base import Noun, content_hash
 from combee_core.config import RunRequest, RunSettings, Source
 from combee_core.errors import StoreError
 from combee_core.ports import Store
-from combee_core.records import Again, Batch, Item, Plan, RunResult, Sizing, State
+from combee_core.records import Again, Batch, Cut, Item, Plan, RunResult, Sizing, State
 from combee_core.sizes import Decision, Observation
 from combee_core.states import States
 from combee_core.types import Sample, Trajectory, Unread
@@ -125,6 +126,14 @@ class Run:
     def states(self) -> States:
         """The states of all finished batches, in order, read one at a time."""
         return States(self.state, self.done)
+
+    def cut(self) -> Cut | None:
+        """Where and why a run that publishes what it has was ended by its budget; None for any other."""
+        return self._read("cut.json", Cut)
+
+    def end_early(self, cut: Cut) -> Cut:
+        """Record that no batch follows; the first record stands."""
+        return self._create("cut.json", cut)
 
     def result(self) -> RunResult | None:
         """The recorded result of a finished run."""

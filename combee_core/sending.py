@@ -11,12 +11,15 @@ from typing import Any, Generic, TypeVar
 
 from combee_core.calls import Completion, Receipt, Request, Usage
 from combee_core.config import ModelSettings
-from combee_core.errors import AnswerError, ModelBusy, ModelRefused, ModelUnusable, StoreError
+from combee_core.errors import AnswerError, ModelAway, ModelBusy, ModelRefused, ModelUnusable, StoreError
 from combee_core.events import event
 from combee_core.hedging import Overtaken, Patience, Try, Unfit, first_good
 from combee_core.ledger import Ledger
 from combee_core.limits import Gate
 from combee_core.ports import LanguageModel
+from combee_core.purse import Hold, Purse
+from combee_core.reserving import away_until, most, priced, taken
+from combee_core.spent import NOTHING, Spent
 
 V = TypeVar("V")
 
@@ -66,11 +69,13 @@ class Sender:
     sleep: Callable[[float], Awaitable[None]]
     clock: Callable[[], float]
     rng: random.Random
+    purse: Purse
     _late: set[asyncio.Task[Any]] = field(default_factory=set)
     _writing: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
         self.gate = Gate(self.settings, self.clock, self.sleep)
+        self._prices = self.settings.prices
         self.patience = Patience(self.settings.hedge, self.clock)
 
     async def answer(self, call: Call[V]) -> V:
@@ -88,9 +93,10 @@ class Sender:
         await asyncio.gather(*late, return_exceptions=True)
 
     def flush(self) -> None:
-        """Write the ledger; while the store is away it is kept in memory for the next time."""
+        """Write the ledger and what is spent; while the store is away both are kept in memory for the next time."""
         try:
             self.ledger.flush()
+            self.purse.flush()
         except StoreError as error:
             event(_log, logging.WARNING, "receipts-unwritten", f"receipts are not written yet: {error}")
 
@@ -99,28 +105,52 @@ class Sender:
 
         The slot is held until the answer is saved: one that is not saved yet is a call in flight.
         """
-        waits, waited = 0, 0.0
+        waits, waited, most = 0, 0.0, await self._most(call.request)
         while True:
-            async with self.gate.turn(call.request) as turn:
+            async with (
+                self.purse.hold(call.run, most, self.gate.stop) as hold,
+                self.gate.turn(call.request) as turn,
+            ):
                 if call.is_answered:
                     raise Overtaken
+                self.purse.send(hold)
                 one.sent = turn.sent
                 try:
-                    completion = await self._send(call, one)
+                    completion = await self._send(call, one, hold)
                 except ModelBusy as busy:
+                    hold.paid = NOTHING
                     self.gate.busy(turn)
                     pause = self._pause(busy.retry_after, waits)
                     waits, waited = waits + 1, waited + pause
-                    if waits > self.settings.max_waits or waited > self.settings.wait_budget:
-                        # Asked to wait for longer than we may, another try at once would be an offence.
-                        busy.retryable = waited <= self.settings.wait_budget
-                        raise
+                    self._check_patience(busy, waits, waited)
                 else:
                     self.gate.answered(turn, completion.usage)
                     self.patience.answered(turn.stage, self.clock() - turn.sent)
+                    completion = priced(completion, self.settings.prices)
+                    hold.paid = taken(call.request, completion, self._prices)
                     return await self._take(call, one, completion)
             one.sent = None
             await self.gate.stop.wait(self.sleep(pause))
+
+    def _check_patience(self, busy: ModelBusy, waits: int, waited: float) -> None:
+        """Raise where there has been waiting enough; a provider that asks for more than we may is asked no more."""
+        if waited > self.settings.wait_budget and busy.retry_after is not None:
+            away = ModelAway(away_until(busy, self.purse.now(), self.settings.wait_budget))
+            self.gate.stop.set(away)
+            raise away from busy
+        if waits > self.settings.max_waits or waited > self.settings.wait_budget:
+            # Asked to wait for longer than we may, another try at once would be an offence.
+            busy.retryable = waited <= self.settings.wait_budget
+            raise busy
+
+    async def _most(self, request: Request) -> Spent:
+        """What a request may take at most; nothing is counted where there is no cap."""
+        if not self.purse.is_capped:
+            return NOTHING
+        if self.purse.counts_money and self._prices is None:
+            # The first look may load a library.
+            self._prices = self.settings.prices or await asyncio.to_thread(lambda: self.model.prices)
+        return most(request, self._prices)
 
     async def _take(self, call: Call[V], one: Try, completion: Completion) -> V:
         """Read and save an answer. Whatever it is worth, it is paid for."""
@@ -141,12 +171,13 @@ class Sender:
         finally:
             self._book(receipt)  # after the answer itself, which a kill must not cost
 
-    async def _send(self, call: Call[Any], one: Try) -> Completion:
+    async def _send(self, call: Call[Any], one: Try, hold: Hold) -> Completion:
         self.ledger.asked(call.run, call.request.prompt.stage)
         self._write_soon()
         try:
             return await self.model.complete(call.request)
         except asyncio.CancelledError:
+            hold.paid = hold.most  # what it would have cost is not known any more
             self.ledger.paid(call.receipt(one, self.settings.model, Usage(), accepted=False))
             raise
         except ModelRefused as error:

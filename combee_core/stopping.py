@@ -16,6 +16,11 @@ class Stop:
         self._error: CombeeError | None = None
         self._waiting: set[asyncio.Future[None]] = set()
 
+    @property
+    def is_set(self) -> bool:
+        """Whether new calls are refused."""
+        return self._error is not None
+
     def set(self, error: CombeeError) -> None:
         """Refuse every call from now on with a copy of `error`."""
         self._error = error

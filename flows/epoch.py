@@ -20,12 +20,13 @@ def epoch(request: RunRequest) -> RunResult:
     """
     opened = entry.open_run(request)
     if opened.done:
-        return entry.loud(entry.recorded(opened))
+        return entry.ended(entry.loud(entry.recorded(opened)))
     with entry.held(opened) as shop:
-        if sizing.begin(shop).batch_size is None:
-            profiling(opened.place, opened.results)
-        one = iteration.with_options(task_runner=runner_for(shop.settings))
-        for batch in batches.remaining(shop, opened.place.invocation):
-            one(batch, opened.results)
+        with entry.within_budget(shop):
+            if sizing.begin(shop).batch_size is None:
+                profiling(opened.place, opened.results)
+            one = iteration.with_options(task_runner=runner_for(shop.settings))
+            for batch in batches.remaining(shop, opened.place.invocation):
+                one(batch, opened.results)
         result = entry.finish(shop)
-    return entry.loud(result)
+    return entry.ended(entry.loud(result))

@@ -24,4 +24,4 @@ def nightly(request: RunRequest, nights: Nights = Nights()) -> RunResult:
                 agenda.learned(dated, epoch(dated))
         again = backlogs.due(request)
         tried = epoch(again) if again is not None else None
-    return entry.loud(backlogs.add(agenda.result(), tried))
+    return entry.ended(entry.loud(backlogs.add(agenda.result(), tried)))

@@ -10,6 +10,7 @@ from prefect import get_run_logger
 
 from combee_core.adapters.workshop import Place, Workshop
 from combee_core.base import is_simulated
+from combee_core.errors import BudgetSpent
 from combee_core.events import event
 from combee_core.runs import next_batch
 from combee_core.simulation.delays import minutes
@@ -20,7 +21,9 @@ from tasks.sizing import current
 
 
 def remaining(shop: Workshop, invocation: str) -> Iterator[Place]:
-    """The batches that are known by now and still to be done."""
+    """The batches that are known by now and still to be done. Raises `BudgetSpent` for a run that was ended by it."""
+    if cut := shop.run.cut():
+        raise BudgetSpent(cut.reason, "budget")
     sizing = current(shop)
     progress = report.Progress(sizing.count)
     for number in range(shop.run.done + 1, sizing.count + 1):

@@ -6,22 +6,24 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from typing import cast
 
 from prefect import get_run_logger
 from prefect.runtime import flow_run
+from prefect.states import Completed
 
 from combee_core import backlog, history, outcome
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.base import Noun
 from combee_core.config import RunRequest, RunSettings
-from combee_core.errors import CombeeError, RunError
+from combee_core.errors import BudgetSpent, CombeeError, RunError
 from combee_core.events import event
 from combee_core.history import Attempt
 from combee_core.learners import load_learner
 from combee_core.outcome import NothingLearned
 from combee_core.publish import publish, refuse_mixing
-from combee_core.records import RunResult
+from combee_core.records import Cut, RunResult
 from combee_core.runs import Run, find_or_plan, part_of, run_of
 from combee_core.versions import Versions
 from tasks import alarms, crashed, report, sizing
@@ -154,18 +156,38 @@ def _note_failure(shop: Workshop, error: CombeeError) -> None:
 def failed_result(shop: Workshop, error: BaseException) -> RunResult:
     """The result of a run that ended in `error`."""
     failure = outcome.failure_of(error, shop.plan.request)
-    return outcome.failed(shop.plan, shop.run.states(), failure, shop.client.ledger)
+    result = outcome.failed(shop.plan, shop.run.states(), failure, shop.client.ledger)
+    return result.model_copy(update={"status": outcome.status_of(error)})
+
+
+@contextmanager
+def within_budget(shop: Workshop) -> Iterator[None]:
+    """Work on batches inside. With `on_budget="publish"` a cap ends the run here, with the batches that are complete.
+
+    Raises `BudgetSpent` where nothing is to be published, or nothing is complete: then the run can be gone on with.
+    """
+    try:
+        yield
+    except BudgetSpent as spent:
+        complete = shop.run.done
+        if shop.run.cut() is None:
+            if shop.settings.on_budget == "hold" or not complete:
+                raise
+            shop.run.end_early(Cut(batches=complete, reason=spent.facts))
+        get_run_logger().warning("%s; what is complete is published", spent.facts)
 
 
 def finish(shop: Workshop) -> RunResult:
     """Publish, record the result, say what changed. Raises `RunError` if a batch has left no state."""
     calls(shop.client.settle())
-    states, planned = shop.run.states(), sizing.current(shop)
-    if len(states) != planned.count:
-        raise RunError(f"{len(states)} of {planned.count} batches have a state; run again", "publish")
+    states, planned, cut = shop.run.states(), sizing.current(shop), shop.run.cut()
+    expected = cut.batches if cut else planned.count
+    if len(states) != expected:
+        raise RunError(f"{len(states)} of {expected} batches have a state; run again", "publish")
     version, set_aside = publish(shop.plan, states, shop.versions, shop.learner, flow_run_id=top_id())
     empty = shop.learner.digest(shop.learner.empty())
     result = outcome.finished(shop.plan, states, version, empty, set_aside, shop.client.ledger)
+    result = outcome.cut_short(result, cut) if cut else result
     result = result.model_copy(update={"flow_run_id": top_id(), "sizing": planned})
     backlog.file(shop.store, shop.plan, result.fates)
     recorded = shop.run.finish(result)
@@ -181,6 +203,13 @@ def _say_finished(result: RunResult) -> None:
     what = {"run": result.run, "playbook": result.playbook, "version": result.version}
     text = f"{result.playbook}: version {result.version}, {result.accounting.learned} traces learned"
     event(get_run_logger(), logging.INFO, "run-finished", text, **what, **figures)
+
+
+def ended(result: RunResult) -> RunResult:
+    """A flow's result; where a cap cut the run short, in a state that says so where people look."""
+    if result.status != "budget":
+        return result
+    return cast(RunResult, Completed(name="Budget", message=result.note, data=result))
 
 
 def recorded(opened: Opened) -> RunResult:

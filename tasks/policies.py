@@ -68,7 +68,7 @@ def kept(in_block: str, model: ModelSettings, stage: Task[P, R]) -> Task[P, R]:
     """`stage` with this run's block for results and its retries (exponential back-off with jitter)."""
     return stage.with_options(
         result_storage=block_of(in_block),
-        retries=model.retries,
+        retries=model.task_retries,
         retry_delay_seconds=exponential_backoff(model.retry_delay),
         retry_jitter_factor=_JITTER,
     )

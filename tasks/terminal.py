@@ -148,7 +148,24 @@ def spare_the_terminal() -> None:
     # Prefect's own services write past the root.
     for name in ("", "prefect._internal"):
         for handler in logging.getLogger(name).handlers:
-            handler.addFilter(_is_news)
+            handler.addFilter(_News())
+
+
+class _News(logging.Filter):
+    """Lets through what is new: what stops a run ends each of its tasks with the same words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True for what is to be shown."""
+        if not _is_news(record):
+            return False
+        text = record.getMessage()
+        is_told = record.name == "prefect.task_runs" and text in self._told
+        self._told.add(text)
+        return not is_told
 
 
 def _is_news(record: logging.LogRecord) -> bool:

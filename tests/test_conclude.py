@@ -45,7 +45,7 @@ def test_three_failures_of_forty_are_too_many_and_are_named() -> None:
     with pytest.raises(RunError, match="3 of 40 reflections failed, more than the 5% allowed") as error:
         check_failures(outcomes(3, 0, 37), 0.05)
     assert (error.value.stage, error.value.item) == ("reflect", "t00")
-    assert "t00: cause 0; t01: cause 1; t02: cause 2" in str(error.value)
+    assert "1 × cause 0; 1 × cause 1; 1 × cause 2 (t00, t01, t02)" in str(error.value)
 
 
 def test_refused_traces_are_not_failures() -> None:
@@ -55,7 +55,7 @@ def test_refused_traces_are_not_failures() -> None:
 
 
 def test_of_many_failures_three_are_named_and_the_others_counted() -> None:
-    with pytest.raises(RunError, match=r"t02: cause 2 \(and 7 more\)"):
+    with pytest.raises(RunError, match=r"6 × others \(t00, t01, t02 and 7 more\)"):
         check_failures(outcomes(10, 0, 0), 0.5)
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from combee_core.config import SIMULATED, ModelSettings, RunRequest, RunSettings, SizeSettings, Source
 
 ANSWER = {"model", "api_base", "temperature", "max_output_tokens", "context_tokens", "use_reasoning"}
-PLACE_AND_PATIENCE = {"alarms", "model", "shard_size", "dask", "prompts"}
+PLACE_AND_PATIENCE = {"alarms", "model", "shard_size", "dask", "prompts", "budget", "day_budget", "on_budget"}
 
 
 def test_the_offline_stand_in_is_the_default() -> None:

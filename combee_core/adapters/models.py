@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from combee_core.base import is_simulated
 from combee_core.calls import Prices
-from combee_core.config import ModelSettings
+from combee_core.config import ModelSettings, RunSettings
+from combee_core.errors import UsageError
 from combee_core.ports import LanguageModel
 
 
@@ -25,6 +26,18 @@ def build_model(settings: ModelSettings) -> LanguageModel:
 def prices_of(settings: ModelSettings) -> Prices | None:
     """What a model's tokens cost: as the settings say, else as is known of it, else None. May be slow."""
     return settings.prices or build_model(settings).prices
+
+
+def check_prices(settings: RunSettings) -> None:
+    """Raise `UsageError` where there is a cap in money and a model that may be asked has no known price."""
+    if settings.budget.cost is None and settings.day_budget.cost is None:
+        return
+    unknown = [one.model for one in settings.model.everyone if prices_of(one) is None]
+    if unknown:
+        raise UsageError(
+            f"a cap in money needs the price of every model, and none is known of {', '.join(unknown)}: give it with "
+            "--price INPUT,OUTPUT (US dollars for a million tokens), or cap tokens with --max-tokens"
+        )
 
 
 def _address(settings: ModelSettings, environ: Mapping[str, str]) -> str | None:

@@ -23,6 +23,7 @@ from combee_core.events import event
 from combee_core.learners import load_learner
 from combee_core.ports import Learner, Scorer, Store
 from combee_core.publish import base_state
+from combee_core.purse import Limits
 from combee_core.records import Batch, Plan
 from combee_core.runs import Run
 from combee_core.saving import SavedAnswers
@@ -70,6 +71,8 @@ def _client(store: str, settings: RunSettings) -> Client:
         settings=settings.model,
         stage_version=learner.fingerprint,
         seed=settings.seed,
+        limits=Limits(run=settings.budget, day=settings.day_budget, processes=settings.model.processes),
+        build=build_model,
     )
     _clients.append(client)
     return client
@@ -244,6 +247,8 @@ class Workshop:
     def task_keys(self, stage: str, number: int, items: Iterable[Any]) -> list[str]:
         """A key for each item's result: everything it depends on, and nothing that differs between processes."""
         model = [self.client.model.name, self.settings.model.identity(), self.settings.seed]
+        # What another model answered in its place is not for a run that does not name that one.
+        model += [one.model.name for one in self.client.candidates.at(stage)[1:]]
         state = self.learner.digest(self.state_before(number))
         # A refusal is a result too: what is tried again from the backlog must not be given the one of an earlier run.
         own = [self.run.key] if self.plan.request.source.kind == "backlog" else []

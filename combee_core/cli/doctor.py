@@ -74,9 +74,11 @@ def _model(settings: ModelSettings) -> str:
 
 def _requests(settings: ModelSettings) -> str:
     twice = f" x 2 (a call slower than {settings.hedge:g} times the median is sent again)" if settings.hedge else ""
+    models = settings.attempts // (settings.retries + 1)
+    each = f" x {models} (models that are asked in turn)" if models > 1 else ""
     return (
         f"at most {settings.most_requests} for one prompt: "
-        f"({settings.retries} retries + 1) x ({settings.max_waits} waits for 429 and 529 + 1){twice}; "
+        f"({settings.retries} retries + 1) x ({settings.max_waits} waits for 429 and 529 + 1){each}{twice}; "
         f"each gives up after {settings.timeout:g} s"
     )
 

@@ -27,6 +27,7 @@ SHOWN = (
     "version",
     "digest",
     "flow_run_id",
+    "status",
     "simulated",
     "accounting",
     "model_calls",
@@ -121,8 +122,12 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
         if result.version is None and not isinstance(error, UsageError):
             learned = [line for line in result.days if line.happened in ("learned", "supplement")]
             published = f"{len(learned)} days were learned and stay published" if learned else "nothing was published"
-            mend = f"; mend the cause, then: combee rerun {result.flow_run_id}"
-            note(f"{published}{'' if isinstance(error, RunStopped) else mend}", "rerun")
+            way = f"; mend the cause, then: combee rerun {result.flow_run_id}"
+            if result.status == "budget":
+                way = "; --on-budget publish would have published the batches that are complete"
+            elif isinstance(error, RunStopped):
+                way = ""
+            note(f"{published}{way}", "rerun")
     return _exit_code(result, error)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from combee_core.cli import budgets
 from combee_core.cli.run_files import run_file
 from combee_core.config import (
     AUTO,
@@ -51,10 +52,18 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--use-reasoning", action="store_true", default=None, help=_help(ModelSettings, "use_reasoning")
     )
     group = parser.add_argument_group("calls")
-    for name in ("temperature", "timeout", "retry_delay", "hedge"):
+    for name in ("temperature", "timeout", "retry_delay", "hedge", "wait_budget"):
         _add(group, ModelSettings, name, float)
-    for name in ("max_output_tokens", "context_tokens", "retries", *_LIMITS):
+    for name in ("max_output_tokens", "context_tokens", "retries", "breaker", *_LIMITS):
         _add(group, ModelSettings, name, int)
+    group.add_argument("--price", type=_price, metavar="IN,OUT", help=_help(ModelSettings, "price"))
+    group.add_argument(
+        "--fallback-model",
+        dest="fallbacks",
+        action="append",
+        metavar="[STAGE=]NAME",
+        help=f"{_help(ModelSettings, 'fallbacks')}; repeatable, asked in the order given",
+    )
 
 
 _LIMITS = ("concurrency", "max_concurrency", "rpm", "tpm", "processes")
@@ -81,6 +90,7 @@ def add_learning(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help=_help(RunSettings, "seed"))
     parser.add_argument("--prompts", metavar="DIR", help=_help(RunSettings, "prompts"))
     _add(parser, RunSettings, "batch_size", number_or_auto)
+    budgets.add(parser)
     add_sizes(parser)
     _add_reduce(parser.add_argument_group("reduce"))
 
@@ -150,10 +160,20 @@ def _numbers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers such as 5,10,20") from error
 
 
+def _price(text: str) -> tuple[float, ...]:
+    prices = text.split(",")
+    try:
+        return float(prices[0]), float(prices[1])
+    except (ValueError, IndexError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no pair of prices such as 2.50,10") from error
+
+
 def _help(settings: type[BaseModel], name: str) -> str:
     field = settings.model_fields[name]
     text = (field.description or name).replace("%", "%%")
-    default = "" if field.default is None or field.default is False else f" ({_shown(field.default)})"
+    default = (
+        "" if field.default is None or field.default is False or field.default == () else f" ({_shown(field.default)})"
+    )
     return f"{text[:1].lower()}{text[1:]}{default}"
 
 
@@ -211,6 +231,7 @@ def settings_of(args: argparse.Namespace, base: RunSettings | None = None) -> Ru
         "sizes": sizes_of(args, base.sizes),
         "alarms": alarms_of(args, base.alarms),
         "model": model_of(args, base.model),
+        **budgets.of(args, base),
     }
     with _said_plainly():
         return RunSettings(**_over(base, _given(args, RunSettings)), **tables)
@@ -221,7 +242,8 @@ def _over(base: BaseModel, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**base.model_dump(exclude=_TABLES), **given}
 
 
-_TABLES = {"source", "settings", "sizes", "alarms", "model"}
+_OWN_TABLES = ("model", "sizes", "alarms")
+_TABLES = {"source", "settings", *_OWN_TABLES, *budgets.SETTINGS}
 
 
 def model_of(args: argparse.Namespace, base: ModelSettings | None = None) -> ModelSettings:
@@ -253,7 +275,7 @@ def _given(args: argparse.Namespace, settings: type[BaseModel]) -> dict[str, Any
     """What the command line says about these settings; what it does not say keeps its default."""
     options = {name: getattr(args, name, None) for name in settings.model_fields}
     if settings is RunSettings:
-        for table in ("model", "sizes", "alarms"):
+        for table in (*_OWN_TABLES, *budgets.SETTINGS):
             del options[table]
     return {name: value for name, value in options.items() if value is not None}
 
