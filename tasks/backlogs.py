@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from prefect import get_run_logger
 
 from combee_core import backlog
 from combee_core.adapters.stores import open_store
 from combee_core.config import RunRequest
+from combee_core.events import event
 from combee_core.outcome import with_backlog
 from combee_core.records import RunResult
 from combee_core.runs import run_of, runs_of
@@ -25,7 +28,8 @@ def due(request: RunRequest) -> RunRequest | None:
     waiting = backlog.due(store, request.playbook, {run.key for run in runs_of(store, top_id())})
     if not waiting:
         return None
-    get_run_logger().info("backlog: what was not learned before is tried again: %d", len(waiting))
+    text = f"backlog: what was not learned before is tried again: {len(waiting)}"
+    event(get_run_logger(), logging.INFO, "backlog", text, items=len(waiting))
     return backlog.request_of(request.model_copy(update={"store": store.uri}), waiting)
 
 
@@ -34,5 +38,5 @@ def add(night: RunResult, again: RunResult | None) -> RunResult:
     if again is None:
         return night
     result = with_backlog(night, again)
-    get_run_logger().info("%s", result.note)
+    event(get_run_logger(), logging.INFO, "backlog-tried", result.note, run=again.run)
     return result

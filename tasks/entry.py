@@ -126,7 +126,8 @@ def _say_started(shop: Workshop) -> None:
 def _note_result(shop: Workshop, attempt: Attempt) -> None:
     result = shop.run.result()
     error = result.error if result else None
-    history.end(shop.run, attempt, "barren" if error else "done", datetime.now(UTC), error)
+    ended: history.Status = "budget" if result and result.status == "budget" else "done"
+    history.end(shop.run, attempt, "barren" if error else ended, datetime.now(UTC), error)
 
 
 def _note_end(shop: Workshop, attempt: Attempt, error: BaseException) -> None:
@@ -174,7 +175,8 @@ def within_budget(shop: Workshop) -> Iterator[None]:
             if shop.settings.on_budget == "hold" or not complete:
                 raise
             shop.run.end_early(Cut(batches=complete, reason=spent.facts))
-        get_run_logger().warning("%s; what is complete is published", spent.facts)
+        text = f"{spent.facts}; what is complete is published"
+        event(get_run_logger(), logging.WARNING, "budget", text, run=shop.run.key, batches=complete)
 
 
 def finish(shop: Workshop) -> RunResult:

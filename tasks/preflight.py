@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 from prefect import get_run_logger
 
@@ -13,6 +14,7 @@ from combee_core.base import content_hash
 from combee_core.candidates import Candidate
 from combee_core.config import STAGES
 from combee_core.errors import ModelError
+from combee_core.events import event
 from combee_core.ports import Store
 
 
@@ -34,7 +36,7 @@ def preflight(shop: Workshop) -> None:
         if all(candidate in broken for candidate in asked):
             raise broken[asked[0]]
     for candidate, why in broken.items():
-        get_run_logger().warning("another model is asked in its place: %s", why)
+        event(get_run_logger(), logging.WARNING, "fallback", f"another model is asked in its place: {why}")
         candidate.sender.gate.stop.set(why)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from combee_core.cli import main, options, run_files
+from combee_core.cli import main, options, run_files, settings
 from combee_core.errors import UsageError
 from combee_core.explained import explain, lines
 from combee_core.run_file import RunFile, keys, read_run_file, table_of
@@ -125,7 +125,7 @@ def test_there_are_such_files() -> None:
 
 
 def test_a_file_says_what_the_options_do_not(night: Path) -> None:
-    request = options.request_of(parse("--config", night))
+    request = settings.request_of(parse("--config", night))
     assert request == read_run_file(NIGHT, "x").request
     assert request.settings.model.use_reasoning
     assert not request.source.ground_truth
@@ -133,7 +133,7 @@ def test_a_file_says_what_the_options_do_not(night: Path) -> None:
 
 def test_an_option_counts_more_than_the_file(night: Path) -> None:
     args = parse("--config", night, "--playbook", "other", "--timeout", 5, "--tau", 0.1, "--copies", 1, "--limit", 3)
-    request = options.request_of(args, uris=("there",), timezone=None)
+    request = settings.request_of(args, uris=("there",), timezone=None)
     assert (request.playbook, request.settings.copies, request.source.limit) == ("other", 1, 3)
     assert (request.settings.model.timeout, request.settings.sizes.tau) == (5.0, 0.1)
     assert request.source.uris == ("there",)
@@ -143,7 +143,7 @@ def test_an_option_counts_more_than_the_file(night: Path) -> None:
 
 def test_a_bad_option_is_named_although_there_is_a_file(night: Path) -> None:
     with pytest.raises(UsageError, match="--timeout 0"):
-        options.request_of(parse("--config", night, "--timeout", 0))
+        settings.request_of(parse("--config", night, "--timeout", 0))
 
 
 def test_a_bad_file_is_wrong_use_of_any_command(night: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def test_every_date_has_a_date_picker(flow: Any) -> None:
 @FLOWS
 def test_choices_are_selects(flow: Any) -> None:
     found = dict(fields(flow))
-    assert found["Source.kind"]["enum"] == ["traces", "samples"]
+    assert found["Source.kind"]["enum"] == ["traces", "samples", "backlog"]
     assert found["RunSettings.merge"]["enum"] == ["paper", "cluster", "auto"]
     assert found["RunSettings.batch_size"]["anyOf"][1]["enum"] == ["auto"]
 

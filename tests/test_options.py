@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from combee_core.cli import options
+from combee_core.cli import options, settings
 from combee_core.config import Nights, RunRequest, RunSettings
 from combee_core.errors import UsageError
 
@@ -20,7 +20,7 @@ def parse(*args: str) -> argparse.Namespace:
 
 
 def test_without_options_everything_has_the_defaults_of_the_settings() -> None:
-    made = options.request_of(parse())
+    made = settings.request_of(parse())
     assert made.settings == RunSettings()
     assert made == RunRequest(store="file://./combee-store")
 
@@ -74,7 +74,7 @@ def test_without_options_everything_has_the_defaults_of_the_settings() -> None:
     ],
 )
 def test_every_option_changes_the_request(args: tuple[str, ...]) -> None:
-    assert options.request_of(parse(*args)) != options.request_of(parse())
+    assert settings.request_of(parse(*args)) != settings.request_of(parse())
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_every_option_changes_the_request(args: tuple[str, ...]) -> None:
 )
 def test_a_value_out_of_range_is_named(args: tuple[str, ...], where: str) -> None:
     with pytest.raises(UsageError, match=where):
-        options.request_of(parse(*args))
+        settings.request_of(parse(*args))
 
 
 def test_settings_that_do_not_go_together_are_wrong_use() -> None:
     with pytest.raises(UsageError, match="merge=cluster has two levels, not 3"):
-        options.request_of(parse("--merge", "cluster", "--levels", "3"))
+        settings.request_of(parse("--merge", "cluster", "--levels", "3"))
 
 
 @pytest.mark.parametrize("args", [("--batch-size", "many"), ("--shard-size", "x"), ("--candidates", "5;10")])
@@ -108,20 +108,20 @@ def test_what_is_no_number_is_wrong_use(args: tuple[str, ...], capsys: pytest.Ca
 
 
 def test_auto_can_be_said() -> None:
-    made = options.request_of(parse("--batch-size", "auto", "--shard-size", "auto"))
+    made = settings.request_of(parse("--batch-size", "auto", "--shard-size", "auto"))
     assert (made.settings.batch_size, made.settings.shard_size) == ("auto", "auto")
 
 
 def test_a_field_map_is_read_and_a_bad_one_named(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     path.write_text('{"id": "run.id", "input": "question"}')
-    made = options.request_of(parse("--fields", str(path)))
+    made = settings.request_of(parse("--fields", str(path)))
     assert made.source.fields == {"id": "run.id", "input": "question"}
     path.write_text("[]")
     with pytest.raises(UsageError, match=r"map\.json"):
-        options.request_of(parse("--fields", str(path)))
+        settings.request_of(parse("--fields", str(path)))
     with pytest.raises(UsageError, match="No such file"):
-        options.request_of(parse("--fields", str(tmp_path / "none.json")))
+        settings.request_of(parse("--fields", str(tmp_path / "none.json")))
 
 
 def test_a_day_is_an_iso_date() -> None:
@@ -151,7 +151,7 @@ def test_help_shows_the_defaults_of_the_settings(capsys: pytest.CaptureFixture[s
     ],
 )
 def test_a_range_of_days_has_both_its_ends(text: str, ends: tuple[date, date]) -> None:
-    made = options.range_of(text)
+    made = settings.range_of(text)
     assert (made.days[0], made.days[-1]) == ends
     assert len(made.days) == len(made) == (ends[1] - ends[0]).days + 1
 
@@ -170,14 +170,14 @@ def test_a_range_of_days_has_both_its_ends(text: str, ends: tuple[date, date]) -
 )
 def test_a_bad_range_is_wrong_use_and_says_how_to_write_one(text: str, word: str) -> None:
     with pytest.raises(UsageError, match=word):
-        options.range_of(text)
+        settings.range_of(text)
 
 
 def of_night(*args: str) -> Nights:
     parser = argparse.ArgumentParser()
     parser.add_argument("--day", type=options.day_of)
     options.add_nights(parser)
-    return options.nights_of(parser.parse_args(args))
+    return settings.nights_of(parser.parse_args(args))
 
 
 def test_a_night_looks_back_a_week_unless_it_is_told_otherwise() -> None:
@@ -202,4 +202,4 @@ def test_what_a_night_cannot_do_is_wrong_use(args: tuple[str, ...], word: str) -
 
 def test_a_bar_out_of_range_names_its_option() -> None:
     with pytest.raises(UsageError, match="--alarm-learned 2"):
-        options.request_of(parse("--alarm-learned", "2"))
+        settings.request_of(parse("--alarm-learned", "2"))

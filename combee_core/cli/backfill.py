@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from typing import Any
 
-from combee_core.cli import options, run_files
+from combee_core.cli import options, run_files, settings
 from combee_core.days import is_over
 
 
@@ -32,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
     """Run the backfill flow."""
     from combee_core.cli import dry_run, launch
 
-    days = options.range_of(args.days)
-    request = options.request_of(args, uris=(args.traces,) if args.traces else None, timezone=args.timezone)
+    days = settings.range_of(args.days)
+    request = settings.request_of(args, uris=(args.traces,) if args.traces else None, timezone=args.timezone)
     request = launch.check(request)
     is_over(days.last, request.source.timezone, datetime.now(UTC))
     launch.warn_if_simulated(request, args.model)

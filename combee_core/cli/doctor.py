@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from combee_core.base import is_simulated
-from combee_core.cli import options
+from combee_core.cli import options, settings
 from combee_core.config import ModelSettings
 from combee_core.errors import CombeeError
 
@@ -30,7 +30,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line a check; 1 if one of them failed."""
-    model = options.model_of(args)
+    model = settings.model_of(args)
     checks: dict[str, Callable[[], str]] = {
         "model": lambda: _model(model),
         "requests": lambda: _requests(model),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any, get_args
 
-from combee_core.cli import options, run_files
+from combee_core.cli import options, run_files, settings
 from combee_core.config import Scoring
 from combee_core.errors import UsageError
 
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--scorer is for --samples; traces have been scored where they were made")
     kind = "samples" if args.samples else "traces" if args.paths else None
     uris = (args.samples,) if args.samples else tuple(args.paths) or None
-    request = options.request_of(args, kind=kind, uris=uris, scorer=args.scorer)
+    request = settings.request_of(args, kind=kind, uris=uris, scorer=args.scorer)
     request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
     if args.dry_run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from combee_core.cli import options, run_files
+from combee_core.cli import options, run_files, settings
 
 
 def add(commands: Any) -> None:
@@ -25,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
     """Run the nightly flow."""
     from combee_core.cli import dry_run, launch
 
-    nights = options.nights_of(args)
+    nights = settings.nights_of(args)
     uris = (args.traces,) if args.traces else None
-    request = options.request_of(args, uris=uris, day=args.day, timezone=args.timezone)
+    request = settings.request_of(args, uris=uris, day=args.day, timezone=args.timezone)
     request = launch.check(request)
     launch.warn_if_simulated(request, args.model)
     if args.dry_run:

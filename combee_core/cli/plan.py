@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from combee_core.cli import options
+from combee_core.cli import options, settings
 from combee_core.errors import UsageError
 
 _VERDICTS = {"yes": "", "perhaps": "perhaps more than {:g} h", "no": "more than {:g} h"}
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.window <= 0:
         raise UsageError(f"--window {args.window:g}: a night takes more than no time")
-    request = options.learning_of(args)
+    request = settings.learning_of(args)
     basis = Ahead(request).basis
     if args.trace_tokens:
         basis = basis.weighing(args.trace_tokens)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from combee_core.cli import options
+from combee_core.cli import options, settings
 from combee_core.errors import UsageError
 
 _LAST = "note"
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
             "with --batch-size auto"
         )
     decisions = [
-        decide(one.observations, options.sizes_of(args, one.settings), args.total or one.total, one.token_limit)
+        decide(one.observations, settings.sizes_of(args, one.settings), args.total or one.total, one.token_limit)
         for one in known
     ]
     _pictures(args, decisions)

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from combee_core.cli import options, run_files
+from combee_core.cli import options, run_files, settings
 from combee_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -69,6 +69,6 @@ def _file(args: argparse.Namespace, path: str | None) -> RunFile:
 
     given = argparse.Namespace(**{**vars(args), "config": path})
     uris = (args.traces,) if args.traces else None
-    request = launch.check(options.request_of(given, uris=uris, timezone=args.timezone), may_be_empty=True)
-    schedule = options.schedule_of(args, run_files.run_file(path).schedule)
-    return RunFile(**dict(request), nights=options.nights_of(given), schedule=schedule)
+    request = launch.check(settings.request_of(given, uris=uris, timezone=args.timezone), may_be_empty=True)
+    schedule = settings.schedule_of(args, run_files.run_file(path).schedule)
+    return RunFile(**dict(request), nights=settings.nights_of(given), schedule=schedule)
