@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     request = launch.check(request)
     is_over(days.last, request.source.timezone, datetime.now(UTC))
     launch.warn_if_simulated(request, args.model)
-    flags = {"force": args.force or args.again, "independent": args.independent}
+    flags = {"force": bool(args.force or args.again), "independent": args.independent}
     if args.dry_run:
         return dry_run.of_days(request, days, as_json=args.json, **flags)
     result, error = launch.terminal().start("backfill", request, days=days, **flags)
