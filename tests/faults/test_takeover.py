@@ -40,10 +40,8 @@ def test_a_night_whose_worker_was_killed_is_taken_over_by_another_worker_and_the
 
         assert tries[-1] == "Completed", deployed.logs()
         assert state_of(lost).name == "Crashed", "whoever takes over says what became of the other"
-        print(f"\nworker killed after {calls} calls with {calls - saved} in flight; slot free {freed:.0f} s later,")
-        print(
-            f"  after {len(tries) - 1} orders that found it taken; another worker took over, repeated {night.repeated}"
-        )
+        print(f"\nworker killed after {calls} calls with {calls - saved} in flight, slot free {freed:.0f} s later")
+        print(f"  after {len(tries) - 1} orders that found it taken; taken over, repeated {night.repeated}")
         assert night.repeated <= calls - saved
         assert night.versions == [1]
         assert night.accounted
