@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from command import Combee, Done
-from disturbed import FOR_EVER, Night, running, until
+from disturbed import FOR_EVER, IN_FLIGHT, Night, running, until
 from missing import missing
 from simserver import simulated_server
 
@@ -75,7 +75,7 @@ def jumping(combee: Combee, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.mark.parametrize("seconds", [DAY, -DAY])
 @pytest.mark.parametrize("kind", ["file", "s3"])
-def test_a_night_whose_clock_jumps_by_a_day_ends_as_if_nothing_had_happened(
+def test_a_night_whose_clock_jumps_by_a_day_is_not_harmed_and_where_it_fails_goes_on(
     jumping: tuple[Combee, Callable[[int], None]],
     combee: Combee,
     tmp_path: Path,
@@ -94,12 +94,18 @@ def test_a_night_whose_clock_jumps_by_a_day_ends_as_if_nothing_had_happened(
         rival = there(*night.command)
         out, err = process.communicate(timeout=FOR_EVER)
         done = Done(process.returncode, out, err)
-        assert done.code == 0, done.err
-        print(
-            f"\nclock {seconds:+d} s on {kind}: exit {done.code}, the rival's {rival.code}, repeated {night.repeated}"
-        )
-        assert rival.code == 1 or rival.json["version"] == 1
-        assert "held by" in rival.err or rival.code == 0
-        assert night.repeated == 0
+        said = "survived" if done.code == 0 else done.json["error"]["message"]
+        print(f"\nclock {seconds:+d} s on {kind}: exit {done.code} ({said}), the rival's {rival.code}")
+        if done.code:
+            # S3 takes no request whose signature is a day old or a day ahead.
+            assert kind == "s3"
+            assert "combee rerun" in done.err
+            night.settled()
+            lost = night.calls - night.saved
+            jump(0)
+            assert there(*night.command).code == 0
+            assert night.repeated <= lost <= IN_FLIGHT
+        else:
+            assert night.repeated == 0
         assert night.versions == [1]
         assert night.accounted
