@@ -188,6 +188,7 @@ def test_a_child_that_was_forked_connects_anew(s3_uri: str) -> None:
         (403, "AccessDenied", StoreDenied, "s3:ListBucket"),
         (403, "403", StoreDenied, "s3:ListBucket"),
         (401, "Unauthorized", StoreDenied, "s3:"),
+        (403, "RequestTimeTooSkewed", StoreDenied, "clock right"),
         (400, "ExpiredToken", StoreDenied, "AWS_SESSION_TOKEN"),
         (503, "SlowDown", StoreUnavailable, "try again"),
         (500, "InternalError", StoreUnavailable, "try again"),

@@ -55,6 +55,8 @@ def explain(answer: Answer, bucket: str, where: str) -> StoreError:
 
 
 def _denied_hint(code: str, bucket: str) -> str:
+    if code == "RequestTimeTooSkewed":
+        return "set this machine's clock right"
     if code in _DENIED - {"AccessDenied"}:
         return "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN"
     return (
