@@ -197,7 +197,7 @@ def test_one_failed_reflection_of_forty_is_named_and_the_batch_goes_on() -> None
     assert failed.trace_id == "t05"
     assert "AnswerMalformed" in failed.reason
     assert "scripted/model" in failed.reason
-    assert calls(asking)["reflect"] == 39 + 3
+    assert calls(asking)["reflect"] == 39 + asking.settings.attempts
     assert naps(asking) == [0.5, 1.0]
 
 

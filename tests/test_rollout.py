@@ -43,7 +43,7 @@ def test_a_wrong_answer_scores_zero_and_not_nothing() -> None:
 def test_a_sample_that_is_refused_has_a_reason_and_no_trajectory() -> None:
     rolled = solve(client(ScriptedModel([REFUSAL])))
     assert rolled.trajectory is None
-    assert "I will not read that" in rolled.reason
+    assert "the model refused" in rolled.reason
 
 
 def test_a_sample_that_is_too_large_says_so() -> None:
