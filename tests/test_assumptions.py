@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from curves import fitted
+from curves import epochs
 
 from combee_core.assumptions import assumptions, warnings
 from combee_core.calls import FREE, Prices
 from combee_core.config import ModelSettings, RunSettings
 from combee_core.estimate import Basis, Estimate, Load, estimate
 from combee_core.experience import Experience
+from combee_core.fitting import fit
 
 PRICES = Prices(input=2.5e-6, output=1e-5, cached=1.25e-6)
 
@@ -66,7 +67,7 @@ def test_the_time_is_that_of_the_paper_until_it_was_observed_or_measured() -> No
     assert "24 s, a curate or merge call 26 s (Combee, table 12); " in said(basis())["time"]
     seen = Experience(pace=0.5, observed=("pace",), runs=("r",))
     assert "table 12), times 0.50 as observed" in said(basis(experience=seen))["time"]
-    fit = fitted({5: 400.0, 10: 220.0, 20: 120.0})
+    fit = fit(epochs({5: 400.0, 10: 220.0, 20: 120.0}, 100), 100)
     curve = said(basis(fit=fit, measured_in="r7"))["time"]
     assert curve == "time: by the curve that run r7 measured on batches of 5 to 20"
 

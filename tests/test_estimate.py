@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from curves import fitted
+from curves import epochs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +14,7 @@ from combee_core.calls import Prices
 from combee_core.config import ModelSettings, RunSettings
 from combee_core.estimate import Basis, Count, Estimate, Load, estimate
 from combee_core.experience import Experience
+from combee_core.fitting import fit
 from combee_core.ledger import STAGES
 
 PAPER = RunSettings(grouping="paper", merge="paper", copies=2)
@@ -214,14 +215,14 @@ def test_a_batch_waits_for_its_slowest_calls() -> None:
 
 
 def test_a_measured_curve_gives_the_time_of_a_batch() -> None:
-    measured = fitted({5: 400.0, 10: 220.0, 20: 120.0})
+    measured = fit(epochs({5: 400.0, 10: 220.0, 20: 120.0}, 100), 100)
     assert measured is not None
     found = night(10, fit=measured)
     assert found.hours == found.hours_at_least == pytest.approx(22 / 3600, rel=0.05)
 
 
 def test_a_batch_that_is_partly_done_is_not_on_the_curve() -> None:
-    measured = fitted({5: 400.0, 10: 220.0, 20: 120.0})
+    measured = fit(epochs({5: 400.0, 10: 220.0, 20: 120.0}, 100), 100)
     found = estimate([Load(saved=10)], basis(fit=measured))
     assert found.hours_at_least * 3600 == pytest.approx(26 + 26)
 

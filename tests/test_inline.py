@@ -198,7 +198,7 @@ def test_one_failed_reflection_of_forty_is_named_and_the_batch_goes_on() -> None
     assert "AnswerMalformed" in failed.reason
     assert "scripted/model" in failed.reason
     assert calls(asking)["reflect"] == 39 + asking.settings.attempts
-    assert naps(asking) == [0.5, 1.0]
+    assert naps(asking) == [0.5, 1.0, 2.0]
 
 
 def test_too_many_failed_reflections_fail_the_batch_before_any_curating() -> None:
