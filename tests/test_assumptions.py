@@ -67,8 +67,8 @@ def test_the_time_is_that_of_the_paper_until_it_was_observed_or_measured() -> No
     assert "24 s, a curate or merge call 26 s (Combee, table 12); " in said(basis())["time"]
     seen = Experience(pace=0.5, observed=("pace",), runs=("r",))
     assert "table 12), times 0.50 as observed" in said(basis(experience=seen))["time"]
-    fit = fit(epochs({5: 400.0, 10: 220.0, 20: 120.0}, 100), 100)
-    curve = said(basis(fit=fit, measured_in="r7"))["time"]
+    measured = fit(epochs({5: 400.0, 10: 220.0, 20: 120.0}, 100), 100)
+    curve = said(basis(fit=measured, measured_in="r7"))["time"]
     assert curve == "time: by the curve that run r7 measured on batches of 5 to 20"
 
 
