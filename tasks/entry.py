@@ -104,7 +104,8 @@ def held(opened: Opened) -> Iterator[Workshop]:
         _say_started(shop)
         attempt = history.begin(shop.run, shop.plan, top_id(), opened.place.invocation, datetime.now(UTC))
         try:
-            preflight(shop)
+            if shop.plan.items:
+                preflight(shop)
             yield shop
             _note_result(shop, attempt)
         except BaseException as error:

@@ -92,6 +92,13 @@ def test_a_night_learns_its_day_alone_and_marks_it(request_of_a_day: RunRequest)
     assert [(one.run, one.version, len(one.items)) for one in marker.runs] == [(night.run, 1, 12)]
 
 
+def test_an_empty_day_asks_nobody_not_even_whether_the_model_is_there(request_of_a_day: RunRequest) -> None:
+    nobody = ModelSettings(model="openai/nobody", api_base="http://127.0.0.1:9/v1")
+    settings = request_of_a_day.settings.model_copy(update={"model": nobody})
+    request = request_of_a_day.model_copy(update={"settings": settings})
+    assert nightly(on_day(request, date(2026, 3, 1))).note == "no traces for 2026-03-01"
+
+
 def test_a_night_without_a_day_takes_the_day_before_it_starts(request_of_a_day: RunRequest, tmp_path: Path) -> None:
     result = nightly(request_of_a_day)
     assert result.accounting.total == 0
