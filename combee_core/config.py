@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from combee_core.base import Form, is_simulated
 from combee_core.calls import Prices
@@ -176,7 +177,7 @@ class RunSettings(Form):
     shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
     dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
     alarms: AlarmBars = Field(AlarmBars(), description="When the end of a run raises an alarm")
-    budget: Budget = Field(Budget(), description="Of this run, all its attempts together")
+    budget: Budget = Field(Budget(), description="Of each run (a day, or an input), all its attempts together")
     day_budget: Budget = Field(Budget(), description="Of a day in UTC, all runs of this store together")
     on_budget: OnBudget = Field("hold", description="hold: at a cap nothing is published; publish: what is complete")
 
@@ -199,10 +200,17 @@ class RunSettings(Form):
         return self.model_copy(update={**places, "model": self.model.model_copy(update=patience)})
 
 
+def one_spelling(uri: str) -> str:
+    """A place in the one way in which it is compared: a day learned from `/a` is not learned again from `file:///a/`."""
+    scheme, _, rest = uri.rpartition("://")
+    plain = unquote(rest) if scheme == "file" and rest else uri
+    return plain.rstrip("/") or plain
+
+
 class Source(Form):
     """Where a run's input comes from: traces (already rolled out) or samples (to be rolled out)."""
 
-    uris: tuple[str, ...] = Field(
+    uris: tuple[Annotated[str, AfterValidator(one_spelling)], ...] = Field(
         (), title="URIs", description="Files, folders or s3:// prefixes that hold the traces or samples"
     )
     day: date | None = Field(None, description="Only traces of this day; a night takes the day before without it")

@@ -177,5 +177,10 @@ class BudgetSpent(RunStopped):
         """Which cap, and how much of it is used."""
         return str(self.args[0])
 
+    @property
+    def is_of_a_run(self) -> bool:
+        """True where the cap is the run's own, so that another run may go on; a day's cap holds for all."""
+        return not self.item.endswith("-per-day")
+
     def __str__(self) -> str:
         return f"{self.facts}; what was paid for is saved: raise the cap and run the same command to go on"

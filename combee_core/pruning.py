@@ -33,6 +33,8 @@ POOLS = {
     "task results": "results/",
     "spending of past days": "spent/",
     "leftovers of probes": "probe/",
+    "nights": "nights/",
+    "ordered backfills": "backfills/",
 }
 """Kinds of objects that belong to no single run: each goes by its own age."""
 

@@ -16,7 +16,7 @@ from combee_core.base import is_simulated
 from combee_core.config import DateRange, Nights, RunRequest
 from combee_core.day_runs import Choice, DayInput, choose, leave_mark, outlook
 from combee_core.days import is_over
-from combee_core.errors import CombeeError, RunError, RunHeld, RunStopped, UsageError
+from combee_core.errors import BudgetSpent, CombeeError, RunError, RunHeld, RunStopped, UsageError
 from combee_core.events import event
 from combee_core.learners import load_learner
 from combee_core.ledger import STAGES
@@ -150,8 +150,8 @@ class Agenda:
         event(get_run_logger(), logging.INFO, "day", told(line), **what)
 
     def _can_wait(self, error: CombeeError, day: date) -> bool:
-        passing = isinstance(error, RunError) and not isinstance(error, RunHeld | RunStopped)
-        return passing and self._night.own not in (None, day)
+        stopped = isinstance(error, RunHeld | RunStopped) and not (isinstance(error, BudgetSpent) and error.is_of_a_run)
+        return isinstance(error, RunError) and not stopped and self._night.own not in (None, day)
 
     def _standing(self) -> RunResult:
         """Where the playbook stands by now."""

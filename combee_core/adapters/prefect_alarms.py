@@ -12,7 +12,7 @@ from combee_core.adapters.prefect_api import PrefectApi
 from combee_core.base import Noun
 from combee_core.errors import CombeeError
 
-NIGHTS = ("nightly", "backfill")
+NIGHTS = ("nightly", "backfill", "profile")
 """Flows that run while nobody looks."""
 
 HOOK = "combee-alarms"

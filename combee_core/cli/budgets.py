@@ -14,7 +14,10 @@ SETTINGS = ("budget", "day_budget", "on_budget")
 """What of a run's settings these options make."""
 
 _KINDS: dict[str, type] = {"cost": float, "tokens": int, "calls": int, "minutes": float}
-_SCOPES = {"": "this run, all its attempts together", "_per_day": "all runs of this store on a day in UTC"}
+_SCOPES = {
+    "": "each run (a day, or an input), all its attempts together",
+    "_per_day": "all runs of this store on a day in UTC",
+}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
