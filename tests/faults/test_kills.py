@@ -15,7 +15,7 @@ from disturbed import IN_FLIGHT, Night, running, until
 from figures import Figures
 from simserver import simulated_server
 
-LATENCY = 0.2
+LATENCY, UUID_LENGTH = 0.2, 36
 VICTIMS = ("flow", "worker and its run", "serve and its run", "flow", "worker", "serve")
 ROUNDS = [(seed, VICTIMS[seed % len(VICTIMS)]) for seed in range(20)]
 
@@ -83,7 +83,7 @@ def flow_killed(combee: Combee, night: Night, call: int, later: float, by_id: bo
     time.sleep(later)
     kill(process)
     left = left_by(night)
-    ids = [key.rpartition("/")[2] for key in night.store.list("flow-runs/")]
+    ids = [key.split("/")[1][:UUID_LENGTH] for key in night.store.list("flow-runs/")]
     done = combee("rerun", ids[0], "--json") if by_id else combee(*night.command)
     assert done.code == 0, done.err
     return Killed(left.calls, left.saved, "combee rerun" if by_id else "the same command")
