@@ -64,7 +64,7 @@ class Deployed:
         nightly.from_source(str(ROOT), "flows/nightly.py:nightly").deploy(
             self.name,
             work_pool_name=self.name,
-            parameters={"request": request.model_dump(mode="json")},
+            parameters={"request": request.model_dump(mode="json", exclude_none=True)},
             concurrency_limit=ONE,
             print_next_steps=False,
             ignore_warnings=True,
@@ -77,14 +77,14 @@ class Deployed:
 
     def serve(self, request: RunRequest) -> subprocess.Popen[bytes]:
         """A process that serves the deployment, ready for work."""
-        parameters = json.dumps({"request": request.model_dump(mode="json")})
+        parameters = json.dumps({"request": request.model_dump(mode="json", exclude_none=True)})
         script = self.folder / "serve.py"
         script.write_text(_SERVE)
         return self._started([str(script), self.name, parameters], "being served")
 
     def order(self, request: RunRequest | None = None) -> UUID:
         """A flow run of the deployment, due now."""
-        parameters = {"request": request.model_dump(mode="json")} if request else None
+        parameters = {"request": request.model_dump(mode="json", exclude_none=True)} if request else None
         with get_client(sync_client=True) as client:
             found = client.read_deployment_by_name(f"nightly/{self.name}")
             return client.create_flow_run_from_deployment(found.id, parameters=parameters).id
