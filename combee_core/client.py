@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -229,13 +230,12 @@ class Client:
             raise error from unfit.error
 
     async def _save(self, key: str, saved: SavedAnswer, fits: Callable[[Any], bool]) -> SavedAnswer:
-        """Save a paid answer, however long the store is away within reason; then nothing more is bought."""
-        for pause in _STORE_PAUSES:
-            try:
-                return await asyncio.to_thread(self.answers.accept, key, saved, fits)
-            except StoreUnavailable:
-                await self.sleep(pause)
+        """Save a paid answer, however long the store is away within reason. Where it cannot, nothing more is bought."""
         try:
+            for pause in _STORE_PAUSES:
+                with suppress(StoreUnavailable):
+                    return await asyncio.to_thread(self.answers.accept, key, saved, fits)
+                await self.sleep(pause)
             return await asyncio.to_thread(self.answers.accept, key, saved, fits)
         except StoreError as error:
             self.candidates.halt(error)

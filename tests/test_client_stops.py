@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from typing import Any
 
 import pytest
 from asking import CUT, GOOD, REFUSAL, ask, client, memory, naps, question, run
 
+from combee_core.adapters.memory_store import MemoryStore
 from combee_core.calls import Request
 from combee_core.errors import (
     AnswerMalformed,
@@ -19,6 +21,9 @@ from combee_core.errors import (
     ModelTooLarge,
     ModelUnusable,
     RunStopped,
+    StoreDenied,
+    StoreError,
+    StoreUnavailable,
 )
 from combee_core.ledger import Spend
 from combee_core.ports import Store
@@ -55,6 +60,32 @@ def test_a_call_that_is_waiting_when_the_model_turns_out_unusable_is_not_repeate
 
     assert [type(e) for e in run(scene())] == [ModelUnusable, ModelUnusable]
     assert model.calls == 2
+
+
+class Full(MemoryStore):
+    """A store with no room for an answer."""
+
+    error: StoreError
+
+    def create(self, key: str, data: bytes) -> bool:
+        if key.startswith("answers/"):
+            raise self.error
+        return super().create(key, data)
+
+
+@pytest.mark.parametrize("error", [StoreError("no space left"), StoreDenied("403"), StoreUnavailable("no answer")])
+def test_a_store_that_takes_no_answer_stops_every_call_that_follows(error: StoreError) -> None:
+    store = Full(uuid.uuid4().hex)
+    store.error = error
+    model = FlakyModel(ScriptedModel([GOOD] * 20), lambda *_: None)
+    asking = client(model, store, concurrency=2, max_concurrency=2)
+
+    async def scene() -> list[Any]:
+        many = (asking.ask(question(f"t{n}"), "run") for n in range(20))
+        return await asyncio.gather(*many, return_exceptions=True)
+
+    assert {type(one) for one in run(scene())} == {type(error)}
+    assert model.calls == 2, "what was in flight is lost, and nothing besides"
 
 
 def test_a_stopped_client_makes_no_call_and_still_gives_what_is_saved() -> None:
