@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -61,14 +62,15 @@ class Deployed:
 
         with get_client(sync_client=True) as client:
             client.create_work_pool(WorkPoolCreate(name=self.name, type="process"))
-        nightly.from_source(str(ROOT), "flows/nightly.py:nightly").deploy(
-            self.name,
-            work_pool_name=self.name,
-            parameters={"request": request.model_dump(mode="json", exclude_none=True)},
-            concurrency_limit=ONE,
-            print_next_steps=False,
-            ignore_warnings=True,
-        )
+        with redirect_stdout(io.StringIO()):  # a table that nobody asked for
+            nightly.from_source(str(ROOT), "flows/nightly.py:nightly").deploy(
+                self.name,
+                work_pool_name=self.name,
+                parameters={"request": request.model_dump(mode="json", exclude_none=True)},
+                concurrency_limit=ONE,
+                print_next_steps=False,
+                ignore_warnings=True,
+            )
 
     def worker(self) -> subprocess.Popen[bytes]:
         """A worker of the pool, ready for work; it runs one flow at a time."""
