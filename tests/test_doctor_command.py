@@ -27,7 +27,7 @@ def test_all_is_well_with_the_stand_in_and_a_folder(combee: Combee, tmp_path: Pa
     found = checks(done)
     assert list(found) == ["model", "requests", "store", "server", "flows", "versions"]
     assert "simulated" in found["model"]["says"]
-    assert "at most 42 for one prompt" in found["requests"]["says"]
+    assert "at most 56 for one prompt" in found["requests"]["says"]
     assert "prefect 3." in found["versions"]["says"]
 
 
