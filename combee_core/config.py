@@ -203,7 +203,9 @@ class RunSettings(Form):
 def one_spelling(uri: str) -> str:
     """A place in the one way in which it is compared: a day learned from `/a` is not learned again from `file:///a/`."""
     scheme, _, rest = uri.rpartition("://")
-    plain = unquote(rest) if scheme == "file" and rest else uri
+    if scheme not in ("", "file"):
+        return f"{scheme}://{rest.rstrip('/')}"
+    plain = unquote(rest) if scheme and rest else uri
     return plain.rstrip("/") or plain
 
 

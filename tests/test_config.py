@@ -108,3 +108,22 @@ def test_a_request_goes_through_json_unchanged() -> None:
 def test_every_option_that_needs_words_has_them() -> None:
     described = {"api_base", "max_output_tokens", "timeout", "concurrency", "retries", "max_waits", "wait_budget"}
     assert all(ModelSettings.model_fields[name].description for name in described)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("/a/b/", "/a/b"),
+        ("file:///a/b", "/a/b"),
+        ("file:///a%20b/", "/a b"),
+        ("file://./a", "./a"),
+        ("s3://bucket/traces/", "s3://bucket/traces"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://", "s3://"),
+        ("/", "/"),
+        ("file:///", "/"),
+        ("world:240", "world:240"),
+    ],
+)
+def test_a_place_has_one_spelling_whatever_was_typed(typed: str, meant: str) -> None:
+    assert Source(uris=(typed,)).uris == (meant,)
