@@ -15,7 +15,7 @@ demo: install
 	$(BIN)/combee demo
 
 test: install
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal --durations 20
 
 faults: install
 	$(BIN)/python -m pytest tests/faults -s -o faulthandler_timeout=1800 -k '$(ONLY)'

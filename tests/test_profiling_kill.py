@@ -88,7 +88,7 @@ def kill_in_batch(process: subprocess.Popen[str], store: Path, number: int, answ
     assert not list(store.glob(f"runs/*/state-{number:04d}.json")), "the batch is not done"
 
 
-@pytest.mark.parametrize("kind", ["traces", "samples"])
+@pytest.mark.parametrize("kind", ["samples"])
 def test_profiling_that_was_killed_goes_on_with_its_candidates_and_pays_once(
     combee: Combee, server: SimulatedServer, tmp_path: Path, kind: str
 ) -> None:
