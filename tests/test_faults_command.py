@@ -95,7 +95,7 @@ def test_a_group_that_is_always_cut_is_learned_in_halves(
 def test_too_many_failed_reflections_fail_the_run_before_it_curates(
     combee: Combee, server: SimulatedServer, day: Path, tmp_path: Path
 ) -> None:
-    server.set_faults("stage=reflect,kind=500,rate=0.9")
+    server.set_faults("stage=reflect,kind=500,rate=0.5")
     done = combee(*learn(server, day, tmp_path / "store", "--retries", 0))
     assert done.code == 1
     assert done.json["error"]["stage"] == "reflect"

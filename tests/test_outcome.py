@@ -205,7 +205,7 @@ def test_a_replayed_result_is_the_same_but_asked_and_spent_nothing() -> None:
 def ended(*fates: str) -> State:
     """A state whose traces t01, t02, … have these fates."""
     its = [{"trace_id": f"t{n:02d}", "fate": fate, "reason": "why"} for n, fate in enumerate(fates, start=1)]
-    return State(number=1, state={}, fates=tuple(map(TraceFate.model_validate, its)))
+    return State(number=1, state={}, fates=tuple(TraceFate(**one) for one in its))
 
 
 @pytest.mark.parametrize(
