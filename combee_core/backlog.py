@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 
 from pydantic import Field
 
@@ -119,18 +120,30 @@ def entries(store: Store, playbook: str) -> Iterator[Entry]:
 
 def standing(store: Store, filed: Iterable[Entry], most: int = MOST_TRIES) -> Iterator[tuple[Entry, str]]:
     """Each entry, and why it is not due; an empty reason for one that can be tried again, up to `most` times."""
-    finished: dict[str, bool] = {}
+
+    @cache
+    def is_there(key: str) -> bool:
+        return bool(store.list(key))
+
     for entry in filed:
-        if entry.run not in finished:
-            finished[entry.run] = bool(store.list(f"runs/{entry.run}/result.json"))
-        if not finished[entry.run]:
-            yield entry, f"its run is not finished: combee rerun {entry.run}"
-        elif not entry.place:
+        run = f"runs/{entry.run}/"
+        # A run whose records are gone is over, and what it did not keep it will not keep any more.
+        over = is_there(f"{run}result.json") or not is_there(f"{run}plan.json")
+        if not is_there(entry.place) if entry.place else over:
             yield entry, "its content is not in the store: learn it from its source again"
+        elif not over:
+            yield entry, f"its run is not finished: combee rerun {entry.run}"
         elif entry.tries >= most:
             yield entry, f"tried {entry.tries} times: combee backlog retry, or drop"
         else:
             yield entry, ""
+
+
+def runs_named(store: Store) -> set[str]:
+    """The runs that any playbook's entries name: those that filed them last, and those that hold their content."""
+    names = {key.split("/")[1] for key in store.list("backlog/")}
+    filed = (entry for name in names for entry in entries(store, name))
+    return {key.split("/")[1] for entry in filed for key in (f"runs/{entry.run}", entry.place) if key}
 
 
 def due(store: Store, playbook: str, besides: Collection[str] = ()) -> list[Entry]:

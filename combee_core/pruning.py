@@ -3,6 +3,7 @@
 Nothing that was written since a given moment goes, and of what is older there stay
 
 - every version that `latest` leads back to, and all records of the runs that made them, so that `why` still answers;
+- the runs that a backlog's entries name, since they hold the traces that wait there;
 - the records of a run that is not finished and was worked on since, and every answer since its plan;
 - day markers, backlog and measurements.
 
@@ -21,6 +22,7 @@ from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 
+from combee_core.backlog import runs_named
 from combee_core.base import Noun
 from combee_core.errors import RunHeld
 from combee_core.ports import Aged, Store
@@ -134,8 +136,8 @@ class Gc:
         return [one for one in old if "/versions/" in one.key and one.key not in self._chains]
 
     def _doomed_runs(self) -> list[RunFolder]:
-        evidence = set(self._chains.values())
-        return [one for one in self._runs if one.touched < self.before and one.key not in evidence]
+        kept = {*self._chains.values(), *runs_named(self.store)}
+        return [one for one in self._runs if one.touched < self.before and one.key not in kept]
 
     def _pointers(self) -> list[Aged]:
         """From flow runs to runs; those that a rerun may still follow stay."""

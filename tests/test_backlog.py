@@ -13,12 +13,23 @@ from lessons import trajectory
 from run_records import KEY, items, plan, request
 
 from combee_core.adapters.filed import load_filed
-from combee_core.backlog import MOST_AT_ONCE, MOST_TRIES, Entry, drop, due, entries, file, request_of, standing
+from combee_core.backlog import (
+    MOST_AT_ONCE,
+    MOST_TRIES,
+    Entry,
+    drop,
+    due,
+    entries,
+    file,
+    request_of,
+    runs_named,
+    standing,
+)
 from combee_core.config import RunRequest
 from combee_core.errors import UsageError
 from combee_core.ports import Store
 from combee_core.records import Batch, Fate, Item, Plan, RunResult, Sizing, TraceFate
-from combee_core.runs import Run
+from combee_core.runs import Run, begin
 
 
 def fate(number: int, end: Fate, reason: str = "why") -> TraceFate:
@@ -148,7 +159,7 @@ def test_runs_that_file_at_the_same_time_lose_nothing(store: Store) -> None:
 
 def run_on(store: Store, count: int, key: str = KEY, finished: bool = True) -> Run:
     """A run on traces of which all but the last batch of two has begun."""
-    run = Run(store, key)
+    run = begin(store, plan_on(count, key))
     run.begin_sizing(Sizing(total=count, batch_size=2))
     for number in range(1, count // 2):
         some = (trajectory(2 * number - 1), trajectory(2 * number))
@@ -193,6 +204,33 @@ def test_what_is_due_belongs_to_a_finished_run_has_a_content_and_was_not_tried_t
     }
     assert [entry.trace_id for entry in due(store, "p")] == ["t01"]
     assert due(store, "p", {KEY}) == [], "what tonight's runs have filed waits for tomorrow"
+
+
+@pytest.mark.parametrize("left", ["", "plan.json result.json", "plan.json"])
+def test_an_entry_whose_run_or_content_is_gone_is_not_due_and_names_no_run_to_rerun(left: str) -> None:
+    store = memory()
+    run = run_on(store, 6)
+    file(store, plan_on(6), [fate(1, "failed"), fate(6, "deferred")])
+    for key in store.list(run.path("")):
+        if key.rpartition("/")[2] not in left.split():
+            store.delete(key)
+    reasons = [reason.partition(":")[0] for _, reason in standing(store, entries(store, "p"))]
+    waits = "its run is not finished" if left == "plan.json" else "its content is not in the store"
+    assert sorted(reasons) == sorted(["its content is not in the store", waits])
+    assert due(store, "p") == []
+
+
+def test_an_entry_that_a_later_run_filed_again_is_not_due_without_the_record_that_holds_it() -> None:
+    store = memory()
+    first = run_on(store, 4)
+    file(store, plan_on(4), [fate(1, "failed")])
+    _, made = again(store)
+    begin(store, made).finish(RunResult(playbook="p", version=1, digest="d"))
+    file(store, made, [fate(1, "failed")])
+    assert len(due(store, "p")) == 1
+    assert runs_named(store) == {first.key, made.key}
+    store.delete(first.path("batch-0001.json"))
+    assert due(store, "p") == []
 
 
 def test_a_trace_is_tried_so_often_and_then_stays_for_a_person() -> None:

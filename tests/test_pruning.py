@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.adapters.memory_store import MemoryStore
+from combee_core.backlog import Entry, Shelf, drop
 from combee_core.cli import main
 from combee_core.errors import StoreError
 from combee_core.playbook import Playbook
 from combee_core.pruning import Gc, Pruned
 from combee_core.runs import Run
+from combee_core.saving import write_record
 from combee_core.showing import explain
 from combee_core.versions import Versions
 
@@ -145,6 +147,20 @@ def test_days_backlog_measurements_and_what_is_not_ours_stay() -> None:
     before = its.keys
     assert gone(its.gc()) == {}
     assert its.keys == before
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_the_runs_that_hold_what_waits_in_a_backlog_stay_until_it_is_settled(finished: bool) -> None:
+    its = Calendar()
+    waits = [*its.run(60, "holder", finished=finished), *its.run(50, "filer", finished=finished)]
+    its.run(60, "other", finished=finished)
+    entry = Entry(trace_id="t", digest="d", fate="failed", reason="x", run="filer", place=waits[1])
+    its.put(60, f"backlog/q/{entry.name[:2]}.json", data=write_record(Shelf(entries={entry.name: entry})))
+    its.gc()
+    assert {key for key in its.keys if key.startswith("runs/")} == set(waits)
+    drop(its.store, "q", [entry])
+    its.gc()
+    assert [key for key in its.keys if key.startswith("runs/")] == []
 
 
 def test_a_damaged_chain_stops_it_before_anything_is_deleted() -> None:
