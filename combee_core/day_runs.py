@@ -61,8 +61,8 @@ def choose(store: Store, day: DayInput, base: int, prompts: str = "", attempt: s
     seen = outlook(store, day)
     if not day.items or (not seen.is_work and not anew):
         return seen
-    newest, fresh = generations(store, day.request, day.items, prompts, attempt)
     marker = marker_of(store, day.request)
+    newest, fresh = generations(store, day.request, day.items, prompts, attempt, marker.keys)
     ended = newest.result() if newest else None
     if newest and ended and newest.plan().items and not marker.has(newest.key):
         # It ended just before it could leave its mark.
@@ -98,8 +98,8 @@ def foresee(store: Store, day: DayInput, prompts: str = "", attempt: str = "") -
     seen = outlook(store, day)
     if not day.items or (not seen.is_work and not anew):
         return seen, ()
-    newest, _ = generations(store, day.request, day.items, prompts, attempt)
     marker = marker_of(store, day.request)
+    newest, _ = generations(store, day.request, day.items, prompts, attempt, marker.keys)
     ended = newest.result() if newest else None
     if newest and ended and newest.plan().items:
         marker = marker.after(newest.plan(), ended.version, _deferred(ended))

@@ -41,9 +41,14 @@ class DayMarker(Noun):
         """How many traces were learned."""
         return sum(len(one.items) for one in self.runs)
 
+    @property
+    def keys(self) -> Set[str]:
+        """The runs that have marked this day."""
+        return {one.run for one in self.runs}
+
     def has(self, run: str) -> bool:
         """True for a run that has marked this day."""
-        return any(one.run == run for one in self.runs)
+        return run in self.keys
 
     def after(self, plan: Plan, version: int | None = None, deferred: Set[str] = frozenset()) -> DayMarker:
         """The marker once `plan` is learned but for what it `deferred`: its traces replace those that had their ids."""

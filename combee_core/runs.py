@@ -8,7 +8,7 @@ runs/<key>/owner · flow-runs/<id> · receipts/….jsonl · spent/….json
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import count
@@ -242,18 +242,25 @@ def planned_run(store: Store, request: RunRequest, items: Sequence[Item], prompt
 
 
 def generations(
-    store: Store, request: RunRequest, items: Sequence[Item], prompts: str = "", attempt: str = ""
+    store: Store,
+    request: RunRequest,
+    items: Sequence[Item],
+    prompts: str = "",
+    attempt: str = "",
+    known: Container[str] = (),
 ) -> tuple[Run | None, Run]:
     """The newest run of this request, if there is any, and the one that would follow it, which has no plan yet.
 
-    Runs of a named `attempt` are a chain of their own.
+    Runs of a named `attempt` are a chain of their own. The keys of `known` runs are not given again, even where the
+    records of such a run were cleared away.
     """
     newest = None
     for number in count():
         run = Run(store, run_key(request, items, f"{attempt}.{number}" if attempt else number, prompts))
-        if store.read(run.path("plan.json")) is None:
+        if store.read(run.path("plan.json")) is not None:
+            newest = run
+        elif run.key not in known:
             break
-        newest = run
     return newest, run
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from run_records import DAY, items, request
 
 from combee_core.day_runs import DayInput, choose, foresee, leave_mark
+from combee_core.markers import marker_of
 from combee_core.ports import Store
 from combee_core.records import RunResult, TraceFate
 
@@ -22,6 +23,7 @@ STEPS = st.lists(
             "attempt": st.sampled_from(["", "", "forced"]),
             "ends": st.sampled_from(["no", "unmarked", "marked"]),
             "deferred": st.integers(0, 2),
+            "cleared": st.booleans(),
         }
     ),
     max_size=5,
@@ -51,14 +53,17 @@ def take(store: Store, count: int, salt: str, again: bool, attempt: str, **ends:
     finish(store, run.key, choice.run, **ends)
 
 
-def finish(store: Store, key: str, run: Any, ends: str, deferred: int) -> None:
-    """Let the run end, with some traces put off, and with or without its mark."""
+def finish(store: Store, key: str, run: Any, ends: str, deferred: int, cleared: bool) -> None:
+    """Let the run end, with some traces put off, and with or without its mark; then its records may be cleared away."""
     if ends == "no":
         return
     fates = tuple(TraceFate(trace_id=item.id, fate="deferred") for item in run.plan().items[:deferred])
     result = run.finish(RunResult(playbook="p", version=1, digest="d", run=key, fates=fates))
     if ends == "marked":
         leave_mark(run, result)
+        assert marker_of(store, run.plan().request).has(key)
+        for one in store.list(run.path("")) if cleared else ():
+            store.delete(one)
 
 
 @given(STEPS)

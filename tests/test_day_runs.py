@@ -115,6 +115,19 @@ def test_a_supplement_is_planned_even_where_the_first_runs_records_are_gone() ->
     assert (planned(late), the_run(late).plan().unread) == (items(4)[3:], (bad,))
 
 
+def test_late_traces_of_a_day_whose_first_run_is_gone_have_a_run_of_their_own_and_are_learned_once() -> None:
+    store = memory()
+    first = the_run(learn(store, day(3)))
+    for key in store.list(first.path("")):
+        store.delete(key)
+    late = learn(store, day(4), 1)
+    assert (late.happened, the_run(late).key != first.key) == ("supplement", True)
+    assert marker_of(store, day().request).traces == 4
+    assert choose(store, day(4), 2).happened == "already learned"
+    later = learn(store, day(5), 2)
+    assert (planned(later), marker_of(store, day().request).traces) == (items(5)[4:], 5)
+
+
 # unfinished runs
 
 
