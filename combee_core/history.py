@@ -105,9 +105,11 @@ def last_attempt(run: Run) -> Attempt | None:
 
 def recent(store: Store, playbook: str | None = None, limit: int | None = None) -> list[Seen]:
     """The runs of a store, or of one playbook, by their last attempt, newest first; at most `limit`."""
-    keys = islice(_newest(store.list(f"history/{playbook}/" if playbook else "history/")), limit)
+    keys = _newest(store.list(f"history/{playbook}/" if playbook else "history/"))
+    parts = iter(lambda: tuple(islice(keys, limit or None)), ())
     with ThreadPoolExecutor(_READERS) as pool:
-        return [seen for seen in pool.map(lambda key: look(Run(store, key)), keys) if seen]
+        found = (seen for part in parts for seen in pool.map(lambda key: look(Run(store, key)), part) if seen)
+        return list(islice(found, limit))
 
 
 def look(run: Run) -> Seen | None:

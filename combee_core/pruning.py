@@ -1,11 +1,17 @@
 """What a store may forget: saved answers, task results, runs and versions that nobody can ask about any more.
 
-Nothing that was written since a given moment goes, and of what is older there stay
+Nothing that was written since a given moment goes. Of what is older there go the `POOLS`, each object by its own age;
+versions that `latest` does not lead back to; runs with all their records, and the marks of attempts at them; pointers
+from flow runs to runs, and the days that nights have chosen. Of these there stay
 
 - every version that `latest` leads back to, and all records of the runs that made them, so that `why` still answers;
 - the runs that a backlog's entries name, since they hold the traces that wait there;
-- the records of a run that is not finished and was worked on since, and every answer since its plan;
-- day markers, backlog and measurements.
+- the records of a run that is not finished and was worked on since, every answer since its plan, and the pointers and
+  nights of the flow runs that have worked on it;
+- a night that has noted what became of a day since.
+
+Day markers, backlog and measurements stay, and so do the names of ordered backfills: one that was given a second time
+would find its days learned.
 
 A run's folder is emptied while its lease is held, states from the last to the first and the plan at the end: whoever
 is killed in between leaves a run that can be gone on with, or a finished one, and the rest for the next time.
@@ -35,8 +41,6 @@ POOLS = {
     "task results": "results/",
     "spending of past days": "spent/",
     "leftovers of probes": "probe/",
-    "nights": "nights/",
-    "ordered backfills": "backfills/",
 }
 """Kinds of objects that belong to no single run: each goes by its own age."""
 
@@ -97,7 +101,8 @@ class Gc:
 
     def sweep(self) -> Pruned:
         """Delete, or count, everything that may go."""
-        orphans, doomed, pointers = self._orphans(), self._doomed_runs(), self._pointers()
+        orphans, doomed = self._orphans(), self._doomed_runs()
+        pointers, nights = self._pointers(), self._nights()
         for kind, prefix in POOLS.items():
             self._all(kind, self._older(prefix, self._answers_before))
         for orphan in orphans:
@@ -105,6 +110,8 @@ class Gc:
         for folder in doomed:
             self._run(folder)
         self._all("flow run pointers", pointers)
+        self._all("nights", nights)
+        self._all("marks of past attempts", self._marks(doomed))
         return Pruned(objects=dict(self._objects), bytes=dict(self._bytes), held=tuple(self._held))
 
     @cached_property
@@ -124,6 +131,11 @@ class Gc:
         """A run that can be gone on with needs the answers since its plan, however old they are."""
         return min([self.before, *(folder.began for folder in self._unfinished)])
 
+    @cached_property
+    def _wanted(self) -> set[str]:
+        """The flow runs that can be gone on with."""
+        return {name for folder in self._unfinished for name in folder.flow_runs}
+
     @property
     def _unfinished(self) -> Iterator[RunFolder]:
         return (one for one in self._runs if not one.is_finished and one.touched >= self.before)
@@ -141,8 +153,19 @@ class Gc:
 
     def _pointers(self) -> list[Aged]:
         """From flow runs to runs; those that a rerun may still follow stay."""
-        wanted = {name for folder in self._unfinished for name in folder.flow_runs}
-        return [one for one in self._older("flow-runs/", self.before) if one.key.rpartition("/")[2] not in wanted]
+        return [one for one in self._older("flow-runs/", self.before) if _flow_run(one) not in self._wanted]
+
+    def _nights(self) -> list[Aged]:
+        """The days that flow runs have chosen, of those that nobody goes on with: one that notes days is at work."""
+        nights = list(self.store.ages("nights/"))
+        kept = self._wanted | {_flow_run(one) for one in nights if one.written >= self.before}
+        return [one for one in nights if _flow_run(one) not in kept]
+
+    def _marks(self, doomed: Iterable[RunFolder]) -> list[Aged]:
+        """Of attempts at runs that are gone."""
+        there = {one.key for one in self._runs} - {one.key for one in doomed} | set(self._held)
+        old = self._older("history/", self.before)
+        return [one for one in old if one.key.rpartition("/")[2].partition("-")[2] not in there]
 
     def _orphan(self, one: Aged) -> None:
         """Under the lease of the run that made it: it may be about to publish this very object."""
@@ -182,6 +205,11 @@ class Gc:
 def _name(one: Aged) -> str:
     """Of an object of a run: its key without the run's folder."""
     return one.key.split("/", 2)[-1]
+
+
+def _flow_run(one: Aged) -> str:
+    """Which flow run it is about: `flow-runs/<id>`, `flow-runs/<id>.<part>`, `nights/<id>.json` or `nights/<id>/…`."""
+    return one.key.split("/")[1].partition(".")[0]
 
 
 def _plan_last(objects: Sequence[Aged]) -> list[Aged]:

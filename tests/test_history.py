@@ -96,6 +96,17 @@ def test_a_playbook_and_a_number_can_be_asked_for() -> None:
     assert recent(store, "nobody") == []
 
 
+def test_runs_whose_records_are_gone_take_no_place_among_those_asked_for() -> None:
+    store = memory()
+    for number in range(3):
+        begun(planned(store, seed=number), number)
+    for number in range(10, 15):
+        store.create(f"history/p/{NOON + timedelta(minutes=number):%Y%m%dT%H%M%S%f}-{number:020x}", b"")
+    assert [seen.began for seen in recent(store, limit=2)] == [NOON + timedelta(minutes=n) for n in (2, 1)]
+    assert len(recent(store, limit=9)) == len(recent(store)) == 3
+    assert recent(store, limit=0) == []
+
+
 def test_of_a_thousand_runs_only_those_that_are_shown_are_read() -> None:
     class Counted:
         def __init__(self, inner: Store) -> None:

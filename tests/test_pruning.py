@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 
 import pytest
 from aged_store import BEFORE, NOW, Calendar
 from hypothesis import given
 from hypothesis import strategies as st
+from run_records import DAY, request
 
 from combee_core.adapters.memory_store import MemoryStore
 from combee_core.backlog import Entry, Shelf, drop
 from combee_core.cli import main
+from combee_core.config import DateRange
 from combee_core.errors import StoreError
+from combee_core.nights import accomplish, undertake
 from combee_core.playbook import Playbook
 from combee_core.pruning import Gc, Pruned
 from combee_core.runs import Run
@@ -107,6 +111,42 @@ def test_an_unfinished_run_keeps_every_answer_since_its_plan_for_as_long_as_it_i
     assert {"answers/00/its-own.json", "results/curate/its-own", "runs/open/plan.json"} <= set(its.keys)
     assert "flow-runs/f-open" in its.keys
     assert "answers/00/before-its-plan.json" not in its.keys
+
+
+def test_the_nights_and_pointers_of_flow_runs_that_can_be_gone_on_with_stay() -> None:
+    its = Calendar()
+    its.run(60, "open", finished=False)
+    its.put(60, "runs/open/flow-runs/night-1", "flow-runs/night-1.2026-10-01", "flow-runs/night-1.backlog")
+    its.put(60, "nights/night-1.json", "nights/night-1/2026-10-01.json")
+    its.put(60, "flow-runs/night-2.2026-10-01", "nights/night-2.json", "nights/night-2/2026-10-01.json")
+    its.put(60, "nights/night-3.json", "nights/night-3/2026-10-01.json")
+    its.put(2, "runs/open/state-0003.json", "nights/night-3/2026-10-02.json")
+    before = its.keys
+    assert gone(its.gc()) == {"flow run pointers": 1, "nights": 2}
+    assert {key for key in before if key not in its.keys} == {key for key in before if "night-2" in key}
+
+
+def test_marks_of_attempts_go_with_their_runs_and_no_sooner() -> None:
+    its = Calendar()
+    its.night(60, "a" * 20, "one")
+    its.run(60, "held")
+    its.run(60, "old")
+    marks = {run: f"history/my-own/20260101T000000000000-{run}" for run in ("a" * 20, "held", "old", "gone-before")}
+    its.put(60, *marks.values())
+    its.put(1, "history/p/20261129T000000000000-beginning")
+    with its.store.lease("runs/held/owner", "flow run blue-fox"):
+        assert gone(its.gc())["marks of past attempts"] == 2
+    assert [key for key in its.keys if key.startswith("history/")] == sorted(
+        [marks["a" * 20], marks["held"], "history/p/20261129T000000000000-beginning"]
+    )
+
+
+def test_a_backfill_that_was_accomplished_is_not_taken_for_the_next_one() -> None:
+    its, days = Calendar(60), DateRange(first=date(2026, 10, 1), last=date(2026, 10, 2))
+    first = undertake(its.store, request(source=DAY), days, force=True, base=None).name
+    accomplish(its.store, first)
+    its.gc()
+    assert undertake(its.store, request(source=DAY), days, force=True, base=None).name != first
 
 
 def test_an_unfinished_run_that_nobody_touched_for_so_long_goes_and_is_named_as_that() -> None:
@@ -208,8 +248,20 @@ def test_a_kill_in_the_middle_leaves_runs_whole_and_the_next_sweep_does_the_rest
 
 
 AGED = st.tuples(
-    st.sampled_from(["answers/00/", "results/", "runs/a/", "runs/b/", "flow-runs/", "playbooks/p/versions/", "days/"]),
-    st.sampled_from(["plan.json", "result.json", "state-0001.json", "x", "y"]),
+    st.sampled_from(
+        [
+            "answers/00/",
+            "results/",
+            "runs/a/",
+            "runs/b/",
+            "flow-runs/",
+            "playbooks/p/versions/",
+            "days/",
+            "nights/",
+            "history/p/1-",
+        ]
+    ),
+    st.sampled_from(["plan.json", "result.json", "state-0001.json", "flow-runs/x", "a", "x", "y"]),
     st.integers(0, 60),
 )
 
