@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
 
 from combee_core import backlog
-from combee_core.errors import CombeeError, RunHeld, StoreError
+from combee_core.errors import CombeeError, StoreError
 from combee_core.ports import Store
-from combee_core.runs import run_of
+from combee_core.runs import runs_of
 from combee_core.versions import Versions, playbooks
 
 Clock = Callable[[], float]
@@ -98,23 +98,16 @@ def marked(store: Store, playbook: str, today: date) -> str:
 
 
 def orphans(store: Store, running: Iterable[str]) -> str:
-    """Of the flow runs that a server shows as running, those whose process is gone. Raises naming them."""
+    """Of the flow runs that a server shows as running, those whose process is gone. Raises naming them.
+
+    One without an unfinished run may be between two of its days. Nothing is taken, so whoever begins meanwhile can.
+    """
     seen, dead = 0, list[str]()
     for flow_run_id in running:
         seen += 1
-        run = run_of(store, flow_run_id)
-        if run is not None and _is_free(store, run.path("owner")):
+        unfinished = [run for run in runs_of(store, flow_run_id) if run.result() is None]
+        if unfinished and all(store.holder(run.path("owner")) is None for run in unfinished):
             dead.append(flow_run_id)
     if dead:
         raise CombeeError(f"shown as running, and nobody works on them: combee rerun {' · combee rerun '.join(dead)}")
     return f"{seen} running, none of them abandoned" if seen else "no run is under way"
-
-
-def _is_free(store: Store, key: str) -> bool:
-    lease = store.lease(key, "combee doctor")
-    try:
-        lease.__enter__()
-    except RunHeld:
-        return False
-    lease.__exit__(None, None, None)
-    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -14,7 +15,7 @@ from combee_core.adapters.memory_store import MemoryStore
 from combee_core.backlog import file
 from combee_core.errors import CombeeError, StoreError
 from combee_core.ports import Store
-from combee_core.records import TraceFate
+from combee_core.records import RunResult, TraceFate
 from combee_core.runs import Run
 
 TODAY = NOW.date()
@@ -121,3 +122,31 @@ def test_a_run_that_is_shown_as_running_and_has_no_owner_is_named_with_the_way_o
             checkup.orphans(store, ["alive", "dead"])
     assert checkup.orphans(store, []) == "no run is under way"
     assert [key for key in store.list("runs/") if key.endswith("owner")] == []
+
+
+class Watched(MemoryStore):
+    """A store whose leases are nobody's to take."""
+
+    def lease(self, key: str, holder: str) -> AbstractContextManager[None]:
+        raise AssertionError(f"{holder} takes {key} to look at it")
+
+
+def test_who_works_on_a_run_is_looked_up_and_nothing_is_taken() -> None:
+    store = Watched(uuid.uuid4().hex)
+    Run(store, "run").note_flow_run("dead")
+    with pytest.raises(CombeeError, match=r"combee rerun dead$"):
+        checkup.orphans(store, ["dead"])
+
+
+def test_a_flow_run_of_several_days_is_judged_by_those_that_are_not_finished() -> None:
+    store, days = memory(), [TODAY - timedelta(days=ago) for ago in (2, 1)]
+    first, second = Run(store, "first"), Run(store, "second")
+    for run, day in zip((first, second), days, strict=True):
+        run.note_flow_run("night", day)
+    second.finish(RunResult(playbook="p", version=1, digest="d"))
+    with pytest.raises(CombeeError, match=r"combee rerun night$"):
+        checkup.orphans(store, ["night"])
+    with store.lease(first.path("owner"), "flow run night"):
+        assert checkup.orphans(store, ["night"]) == "1 running, none of them abandoned"
+    first.finish(RunResult(playbook="p", version=1, digest="d"))
+    assert checkup.orphans(store, ["night"]) == "1 running, none of them abandoned", "it is between two days"
