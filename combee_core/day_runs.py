@@ -124,12 +124,7 @@ def _goes_on(run: Run, day: DayInput, marker: DayMarker, anew: bool) -> bool:
         return planned == tuple(day.items)
     # Another run may have learned all of it meanwhile.
     is_news = bool(news(marker, planned).items)
-    return is_news and (set(day.items).issuperset(planned) or _waits_for_publishing(run))
-
-
-def _waits_for_publishing(run: Run) -> bool:
-    sizing = run.sizing()
-    return sizing is not None and sizing.batch_size is not None and run.done >= sizing.count
+    return is_news and (set(day.items).issuperset(planned) or run.waits_for_publishing)
 
 
 def _next_plan(store: Store, day: DayInput, marker: DayMarker, anew: bool) -> Plan:

@@ -8,7 +8,7 @@ runs/<key>/owner · flow-runs/<id> · receipts/….jsonl · spent/….json
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import count
@@ -23,7 +23,7 @@ from combee_core.ports import Store
 from combee_core.records import Again, Batch, Cut, Item, Plan, RunResult, Sizing, State
 from combee_core.sizes import Decision, Observation
 from combee_core.states import States
-from combee_core.types import Sample, Trajectory, Unread
+from combee_core.types import Unread
 
 N = TypeVar("N", bound=Noun)
 
@@ -122,6 +122,19 @@ class Run:
         """Number of finished batches, up to the first that is not."""
         there = set(self.store.list(self.path("state-")))
         return next(number for number in count() if self.path(_state(number + 1)) not in there)
+
+    @property
+    def expected(self) -> int | None:
+        """How many batches it does before it publishes: those up to a cut, else all; None while that is not known."""
+        if cut := self.cut():
+            return cut.batches
+        sizing = self.sizing()
+        return sizing.count if sizing and sizing.batch_size is not None else None
+
+    @property
+    def waits_for_publishing(self) -> bool:
+        """True once all of its batches are done."""
+        return self.expected is not None and self.done >= self.expected
 
     def states(self) -> States:
         """The states of all finished batches, in order, read one at a time."""
@@ -279,22 +292,3 @@ def _makes_way(run: Run, request: RunRequest, items: Sequence[Item]) -> bool:
     if not planned and items:
         return True
     return request.again and (run.result() is not None or planned != tuple(items))
-
-
-Pick = Callable[[Sequence[Item]], tuple[Trajectory, ...] | tuple[Sample, ...]]
-"""Gives the trajectories or samples of a plan's items; raises `UsageError` for one that is gone or has changed."""
-
-
-def next_batch(plan: Plan, number: int, sizing: Sizing, pick: Pick) -> Batch:
-    """Batch `number` (from 1) of the plan, cut from what the source holds now. Raises what `pick` raises."""
-    return batch_of(plan.items, number, sizing, pick)
-
-
-def batch_of(items: Sequence[Item], number: int, sizing: Sizing, pick: Pick) -> Batch:
-    """Batch `number` of these items, as `next_batch` would cut it."""
-    chosen = pick(items[sizing.part(number)])
-    return Batch(
-        number=number,
-        trajectories=tuple(t for t in chosen if isinstance(t, Trajectory)),
-        samples=tuple(s for s in chosen if isinstance(s, Sample)),
-    )

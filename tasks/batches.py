@@ -10,9 +10,9 @@ from prefect import get_run_logger
 
 from combee_core.adapters.workshop import Place, Workshop
 from combee_core.base import is_simulated
+from combee_core.cutting import next_batch
 from combee_core.errors import BudgetSpent
 from combee_core.events import event
-from combee_core.runs import next_batch
 from combee_core.simulation.delays import minutes
 from combee_core.sizes import Observation
 from tasks import report

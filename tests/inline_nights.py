@@ -13,13 +13,14 @@ from combee_core.adapters.inputs import load_input
 from combee_core.adapters.stores import open_store
 from combee_core.client import Client
 from combee_core.config import RunRequest, RunSettings, Source
+from combee_core.cutting import next_batch
 from combee_core.inline import Inline
 from combee_core.ledger import Spend
 from combee_core.outcome import finished
 from combee_core.ports import Store
 from combee_core.publish import base_state, publish
 from combee_core.records import Sizing
-from combee_core.runs import Run, find_or_plan, next_batch
+from combee_core.runs import Run, find_or_plan
 from combee_core.saving import SavedAnswers
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.delays import minutes

@@ -25,7 +25,7 @@ from combee_core.measured import Measured
 from combee_core.nights import accomplish, undertake, undertaking_name
 from combee_core.outlook import DayWork
 from combee_core.ports import Store
-from combee_core.records import RunResult, Sizing
+from combee_core.records import Cut, RunResult, Sizing
 from combee_core.runs import Run
 from combee_core.saving import SavedAnswers
 from combee_core.simulation.model import SimulatedModel
@@ -179,6 +179,13 @@ def test_batches_that_are_done_are_not_done_again(tmp_path: Path) -> None:
 def test_a_run_that_only_has_to_publish_costs_nothing(tmp_path: Path) -> None:
     request = asked(uri(), write_day(tmp_path, 20), batch_size=20)
     learn(request, batches=1)
+    found = work(request)
+    assert (found.loads, found.note) == ((), "goes on after 1 of 1 batches")
+
+
+def test_a_run_that_a_cap_has_cut_only_has_to_publish(tmp_path: Path) -> None:
+    request = asked(uri(), write_day(tmp_path, 50), batch_size=20)
+    learn(request, batches=1).run.end_early(Cut(batches=1, reason="the cap is reached"))
     found = work(request)
     assert (found.loads, found.note) == ((), "goes on after 1 of 1 batches")
 

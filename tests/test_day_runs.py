@@ -11,7 +11,7 @@ from run_records import DAY, items, request
 from combee_core.day_runs import Choice, DayInput, choose, outlook
 from combee_core.markers import mark, marker_of
 from combee_core.ports import Store
-from combee_core.records import Item, RunResult, Sizing, State, TraceFate
+from combee_core.records import Cut, Item, RunResult, Sizing, State, TraceFate
 from combee_core.runs import Run
 from combee_core.types import Unread
 
@@ -155,6 +155,28 @@ def test_a_run_that_only_waits_for_publishing_does_not_need_its_traces_any_more(
     died.begin_sizing(Sizing(total=3, batch_size=40))
     died.save_state(State(number=1, state={}))
     assert choose(store, day(3, "changed"), 0).run == died
+
+
+def test_so_does_one_that_a_cap_has_cut_and_none_that_has_a_batch_before_it() -> None:
+    store = memory()
+    died = the_run(choose(store, day(3), 0))
+    died.begin_sizing(Sizing(total=3, batch_size=1))
+    died.save_state(State(number=1, state={}))
+    assert (died.expected, died.waits_for_publishing) == (3, False)
+    died.end_early(Cut(batches=1, reason="the cap is reached"))
+    assert (died.expected, died.waits_for_publishing) == (1, True)
+    assert choose(store, day(2), 0).run == died
+    assert choose(store, day(3, "changed"), 0).run == died
+
+
+def test_a_run_whose_batch_size_is_still_measured_does_not_wait_for_publishing() -> None:
+    run = Run(memory(), "r")
+    assert (run.expected, run.waits_for_publishing) == (None, False)
+    run.begin_sizing(Sizing(total=3, profile=(1,)))
+    run.save_state(State(number=1, state={}))
+    assert (run.expected, run.waits_for_publishing) == (None, False)
+    run.end_early(Cut(batches=1, reason="the cap is reached"))
+    assert (run.expected, run.waits_for_publishing) == (1, True)
 
 
 def test_a_run_that_ended_without_leaving_its_mark_is_marked_and_not_repeated() -> None:

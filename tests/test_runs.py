@@ -15,10 +15,11 @@ from lessons import trajectory
 from run_records import items, plan, request
 
 from combee_core.config import ModelSettings, RunRequest, SizeSettings, Source
+from combee_core.cutting import next_batch
 from combee_core.errors import StoreError
 from combee_core.ports import Store
 from combee_core.records import Batch, Item, RunResult, Sizing, State
-from combee_core.runs import Run, find_or_plan, next_batch, run_key, run_of
+from combee_core.runs import Run, find_or_plan, run_key, run_of
 from combee_core.sizes import Decision, Observation
 from combee_core.types import Sample, Trajectory, Unread
 

@@ -13,7 +13,7 @@ from combee_core.adapters.standings import find_runs, flow_run_of, standing_of
 from combee_core.config import ModelSettings, Source
 from combee_core.errors import UsageError
 from combee_core.ports import Store
-from combee_core.records import Batch, Plan, RunResult, Sizing, State
+from combee_core.records import Batch, Cut, Plan, RunResult, Sizing, State
 from combee_core.runs import Run, find_or_plan, part_of, run_of, runs_of
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -84,6 +84,13 @@ def test_a_finished_run_has_its_version_and_one_that_only_waits_for_publishing_n
     assert (standing_of(run).number, standing_of(run).later) == (0, 0)
     run.finish(RunResult(playbook="p", version=4, digest="d"))
     assert standing_of(run).version == 4
+
+
+def test_of_a_run_that_a_cap_has_cut_no_batch_follows() -> None:
+    store = memory()
+    run = begun(store)
+    run.end_early(Cut(batches=1, reason="the cap is reached"))
+    assert (standing_of(run).number, standing_of(run).traces, standing_of(run).later) == (0, 0, 0)
 
 
 def test_a_run_that_was_only_planned_has_all_of_it_before_it() -> None:

@@ -15,6 +15,7 @@ from combee_core.adapters.stores import open_store
 from combee_core.adapters.tokens import is_counted
 from combee_core.client import Client
 from combee_core.config import RunRequest
+from combee_core.cutting import batch_of
 from combee_core.day_runs import Choice, DayInput, foresee
 from combee_core.estimate import Basis, Load
 from combee_core.experience import assumed_for
@@ -26,7 +27,7 @@ from combee_core.ports import LanguageModel, Learner, Store
 from combee_core.prompt_sizes import PromptSizes
 from combee_core.publish import base_state, refuse_mixing
 from combee_core.records import Batch, Item, Sizing
-from combee_core.runs import Run, batch_of, planned_run
+from combee_core.runs import Run, planned_run
 from combee_core.saving import SavedAnswers
 from combee_core.sizing import first_sizing
 from combee_core.versions import Version, Versions
@@ -80,13 +81,14 @@ class Ahead:
             return DayWork(day=day, traces=choice.traces, left_out=left_out, note=_done(choice))
         run = choice.run
         planned, done = self._sizing(run, len(items)), run.done if run else 0
-        batches = (_batch(found, run, items, planned, number) for number in range(done + 1, planned.count + 1))
+        last = (run.expected if run else None) or planned.count
+        batches = (_batch(found, run, items, planned, number) for number in range(done + 1, last + 1))
         state = self._state_of(run, done)
         loads = tuple(self._loads(batches, state))
         saved = loads[0].saved if loads else 0
         notes = [
             "late or changed traces" if choice.happened == "supplement" else "",
-            f"goes on after {done} of {planned.count} batches" if run else "",
+            f"goes on after {done} of {last} batches" if run else "",
             f"{saved:,} reflections are saved" if saved else "",
         ]
         return DayWork(

@@ -35,9 +35,10 @@ def standing_of(run: Run) -> Standing:
     if result is not None:
         return Standing(seen=seen, version=result.version or 0)
     number, sizing, total = run.done + 1, run.sizing(), len(shop.plan.items)
+    if run.waits_for_publishing:
+        return Standing(seen=seen)
     if sizing is None or number > sizing.count:
-        rest = total - sizing.part(number - 1).stop if sizing and sizing.count else total
-        return Standing(seen=seen, later=rest if sizing is None or sizing.batch_size is None else 0)
+        return Standing(seen=seen, later=total - sizing.part(number - 1).stop if sizing and sizing.count else total)
     part = sizing.part(number)
     standing = Standing(seen=seen, number=number, traces=part.stop - part.start, later=total - part.stop)
     batch = run.batch(number)
