@@ -6,7 +6,7 @@ nights/<flow run id>.json · nights/<flow run id>/<day>.json · backfills/<key>/
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from itertools import count
 
@@ -16,7 +16,7 @@ from combee_core.days import zone
 from combee_core.errors import StoreError
 from combee_core.ledger import STAGES
 from combee_core.ports import Store
-from combee_core.records import Accounting, Amounts, DayResult, RunResult
+from combee_core.records import Accounting, DayResult, RunResult, together
 
 
 class Night(Noun):
@@ -138,8 +138,8 @@ def summed(results: Sequence[RunResult], days: Sequence[DayResult], last: RunRes
             "simulated": any(result.simulated for result in (*results, last)),
             "accounting": Accounting.model_validate(counts),
             "model_calls": dict(calls),
-            "tokens": _sum(result.tokens for result in results),
-            "cost": _sum(result.cost for result in results),
+            "tokens": together(result.tokens for result in results),
+            "cost": together(result.cost for result in results),
             "fates": tuple(fate for result in results for fate in result.fates if not fate.is_settled),
             "left_out": tuple(dict.fromkeys(file for result in results for file in result.left_out)),
             "days": tuple(days),
@@ -152,16 +152,3 @@ def summed(results: Sequence[RunResult], days: Sequence[DayResult], last: RunRes
             "survival": (),
         }
     )
-
-
-def _sum(amounts: Iterable[Amounts]) -> Amounts:
-    """Added up; a sum with unknown parts says so, and of nothing but unknown parts nothing is known."""
-    parts = tuple(amounts)
-    now, ever = [part.this_run for part in parts], [part.total for part in parts]
-    unknown = any(part.at_least for part in parts) or None in now or None in ever
-    return Amounts(this_run=_added(now), total=_added(ever), at_least=unknown)
-
-
-def _added(values: Sequence[float | None]) -> float | int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known or not values else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date
 from typing import Any, Literal
 
@@ -136,6 +137,18 @@ class Amounts(Noun):
     this_run: float | int | None = 0
     total: float | int | None = 0
     at_least: bool = False
+
+
+def together(amounts: Iterable[Amounts]) -> Amounts:
+    """Added up. What is known is summed, and is at least that where a part is unknown; of nothing but unknown parts
+    nothing is known.
+    """
+    parts = tuple(amounts)
+    figures = {name: [getattr(part, name) for part in parts] for name in ("this_run", "total")}
+    known = {name: [value for value in values if value is not None] for name, values in figures.items()}
+    sums = {name: sum(known[name]) if known[name] or not parts else None for name in figures}
+    mixed = any(0 < len(known[name]) < len(parts) for name in figures)
+    return Amounts(**sums, at_least=mixed or any(part.at_least for part in parts))
 
 
 class Failure(Noun):

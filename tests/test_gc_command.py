@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from fake_provider import FakeProvider, answer
 
+from combee_core.adapters.prefect_server import in_use
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import close
 from combee_core.cli import main
@@ -99,3 +100,19 @@ def test_the_model_is_asked_once_and_its_price_is_known_or_not(store: str, capsy
         found = looked(store, capsys, "--model", "openai/served", "--api-base", provider.url)
     assert "its price is not known" in found["call openai/served"]["says"]
     assert "answered in" in found["call openai/served"]["says"]
+
+
+def test_a_configured_server_goes_before_ones_own_and_there_may_be_neither(tmp_path: Path) -> None:
+    nowhere = {"COMBEE_HOME": str(tmp_path), "PREFECT_HOME": str(tmp_path)}
+    assert in_use({**nowhere, "PREFECT_API_URL": "http://127.0.0.1:9/api"}) == ("http://127.0.0.1:9/api", None)
+    assert in_use(nowhere) == (None, None)
+
+
+def test_each_model_that_may_be_asked_is_asked(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with FakeProvider([answer("yes")] * 3) as first, FakeProvider([answer("yes")]) as second:
+        named = ("--model", "openai/served", "--api-base", first.url, "--fallback-model")
+        found = looked(store, capsys, *named, f"openai/spare@{second.url}")
+        assert {name for name in found if name.startswith("call ")} == {"call openai/served", "call openai/spare"}
+        assert "answered in" in found["call openai/spare"]["says"]
+        twice = looked(store, capsys, *named, f"curate=openai/served@{second.url}")
+    assert {f"call openai/served at {first.url}", f"call openai/served at {second.url}"} <= set(twice)

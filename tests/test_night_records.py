@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from asking import memory
+from hypothesis import given
+from hypothesis import strategies as st
 from run_records import DAY, request
 
 from combee_core.config import DateRange, RunSettings
@@ -23,7 +25,7 @@ from combee_core.nights import (
     undertake,
 )
 from combee_core.ports import Store
-from combee_core.records import Accounting, Amounts, DayResult, RunResult, TraceFate
+from combee_core.records import Accounting, Amounts, DayResult, RunResult, TraceFate, together
 from combee_core.types import Unread
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
@@ -132,6 +134,28 @@ def test_an_unknown_cost_of_one_day_makes_the_sum_at_least_and_of_all_days_unkno
     assert (some.total, some.at_least) == (0.02, True)
     assert summed([unknown, unknown], (), unknown).cost.total is None
     assert summed([result(1, tokens=Amounts(this_run=1, total=1, at_least=True))], (), unknown).tokens.at_least
+
+
+def test_of_nothing_but_unknown_costs_nothing_is_known_and_not_even_at_least() -> None:
+    unknown = Amounts(this_run=None, total=None)
+    assert together([unknown, unknown]) == unknown
+    assert together([Amounts(this_run=0, total=None), unknown]) == Amounts(this_run=0, total=None, at_least=True)
+    assert together([]) == Amounts()
+
+
+AMOUNTS = st.builds(
+    Amounts,
+    this_run=st.none() | st.integers(0, 9),
+    total=st.none() | st.integers(0, 9),
+    at_least=st.booleans(),
+)
+
+
+@given(st.lists(AMOUNTS, min_size=1, max_size=4), st.lists(AMOUNTS, min_size=1, max_size=4))
+def test_amounts_add_up_to_the_same_in_any_order_and_part_by_part(some: list[Amounts], more: list[Amounts]) -> None:
+    whole = together([*some, *more])
+    assert whole == together([*more, *some]) == together([together(some), together(more)])
+    assert together(some[:1]) == some[0]
 
 
 def test_a_file_that_every_day_left_out_is_named_once() -> None:

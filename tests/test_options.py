@@ -100,7 +100,17 @@ def test_settings_that_do_not_go_together_are_wrong_use() -> None:
         settings.request_of(parse("--merge", "cluster", "--levels", "3"))
 
 
-@pytest.mark.parametrize("args", [("--batch-size", "many"), ("--shard-size", "x"), ("--candidates", "5;10")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--batch-size", "many"),
+        ("--shard-size", "x"),
+        ("--candidates", "5;10"),
+        ("--price", "1"),
+        ("--price", "1,2,3"),
+        ("--price", "1,x"),
+    ],
+)
 def test_what_is_no_number_is_wrong_use(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(*args)

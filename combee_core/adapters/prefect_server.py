@@ -75,6 +75,14 @@ def running(folder: Path) -> ServerFile | None:
     return server if server and healthy(server.api) else None
 
 
+def in_use(environ: Mapping[str, str] = os.environ) -> tuple[str | None, str | None]:
+    """The API address that is configured, else that of the user's own server with its database; None if not known."""
+    if configured := configured_api(environ):
+        return configured, None
+    server = running(home(environ))
+    return (server.api, server.database) if server else (None, None)
+
+
 def up(folder: Path, given: str | None = None, port: int = 0) -> ServerFile:
     """The running server, or a new one in a session of its own, so that it outlives this process.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +24,13 @@ _LEAST = 1 << 30
 
 def checks(args: argparse.Namespace, model: ModelSettings) -> Checks:
     """By name; each returns a sentence or raises `CombeeError`. What needs a server fails where none is running."""
-    found = {f"call {one.model}": _asking(one) for one in [model]}
+    named = Counter(one.model for one in model.everyone)
+    found = {f"call {_where(one) if named[one.model] > 1 else one.model}": _asking(one) for one in model.everyone}
     return {**found, **_of_store(args), **_of_server(args.store)}
+
+
+def _where(one: ModelSettings) -> str:
+    return f"{one.model} at {one.api_base or 'its provider'}"
 
 
 def _asking(model: ModelSettings) -> Callable[[], str]:
@@ -90,12 +96,10 @@ def _of_server(store: str) -> Checks:
     from combee_core.adapters.stores import open_store
 
     def server() -> tuple[PrefectApi, str | None]:
-        configured = prefect_server.configured_api()
-        running = None if configured else prefect_server.running(prefect_server.home())
-        address = configured or (running.api if running else None)
+        address, database = prefect_server.in_use()
         if address is None:
             raise CombeeError("no Prefect server is running; combee server up")
-        return PrefectApi(address), running.database if running else None
+        return PrefectApi(address), database
 
     def api() -> PrefectApi:
         return server()[0]

@@ -54,8 +54,7 @@ def _history(store: str, before: datetime, dry_run: bool) -> Mapping[str, int] |
     from combee_core.adapters.prefect_api import PrefectApi
     from combee_core.adapters.prefect_history import prune_history
 
-    running = prefect_server.running(prefect_server.home())
-    address = prefect_server.configured_api() or (running.api if running else None)
+    address, _ = prefect_server.in_use()
     return prune_history(PrefectApi(address), store, before, dry_run=dry_run) if address else None
 
 

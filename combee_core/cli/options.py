@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from datetime import date
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -26,9 +26,6 @@ from combee_core.config import (
     Source,
 )
 from combee_core.types import ShuffleMode
-
-if TYPE_CHECKING:
-    pass
 
 STORE = "file://./combee-store"
 
@@ -156,11 +153,11 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _price(text: str) -> tuple[float, ...]:
-    prices = text.split(",")
     try:
-        return float(prices[0]), float(prices[1])
-    except (ValueError, IndexError) as error:
+        given, made = map(float, text.split(","))
+    except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no pair of prices such as 2.50,10") from error
+    return given, made
 
 
 def _help(settings: type[BaseModel], name: str) -> str:
