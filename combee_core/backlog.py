@@ -159,13 +159,14 @@ def one_of_each_id(filed: Iterable[Entry]) -> list[Entry]:
 
 def request_of(request: RunRequest, chosen: Sequence[Entry]) -> RunRequest:
     """The request that learns these entries of a playbook's backlog as `request` learns, from where they lie in the
-    store. No number of failures fails it, for there all have failed before.
+    store. No number of failures fails it, in a row or not, for there all have failed before.
     """
     place = f"{request.store}/{_folder(request.playbook)}".rstrip("/")
     uri = f"{place}#{','.join(sorted(entry.id for entry in chosen))}"
     size = request.settings.batch_size
     known = size if isinstance(size, int) else request.settings.sizes.fallback
-    settings = request.settings.model_copy(update={"max_failed": 1.0, "batch_size": known})
+    model = request.settings.model.model_copy(update={"breaker": 0})
+    settings = request.settings.model_copy(update={"max_failed": 1.0, "batch_size": known, "model": model})
     source = Source(kind="backlog", uris=(uri,), ground_truth=request.source.ground_truth)
     return request.model_copy(update={"source": source, "settings": settings, "again": True})
 

@@ -21,6 +21,7 @@ from combee_core.errors import (
     ModelTooLarge,
     ModelUnusable,
 )
+from combee_core.events import event
 from combee_core.ports import LanguageModel
 from combee_core.sending import Sender
 
@@ -92,7 +93,7 @@ class Candidate:
             if most and len(causes) >= most and not self.is_out:
                 why = f"{len(causes)} {what}: {grouped(causes)}"
                 text = f"{self.model.name}: {why}; it is asked no more (--breaker {most})"
-                _log.warning("%s", text)
+                event(_log, logging.WARNING, "breaker", text, model=self.model.name, causes=len(causes))
                 self.sender.gate.stop.set(ModelFailing(text))
 
     def _recover(self) -> None:

@@ -294,6 +294,7 @@ def test_a_run_on_the_backlog_is_failed_by_no_number_of_failures_and_measures_no
     assert asked.again
     assert (asked.settings.max_failed, asked.settings.batch_size) == (1.0, asked.settings.sizes.fallback)
     assert request_of(request(batch_size=7), []).settings.batch_size == 7
+    assert [one.breaker for one in asked.settings.model.everyone] == [0], "twenty in a row were refused before"
 
 
 def test_of_two_traces_of_one_id_one_is_tried_and_of_very_many_some() -> None:

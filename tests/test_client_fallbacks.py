@@ -204,10 +204,12 @@ def test_useless_answers_in_a_row_end_it_without_waiting_for_all_retries() -> No
     assert len(model.requests) == 5
 
 
-def test_refusals_in_a_row_end_it_too() -> None:
+def test_refusals_in_a_row_end_it_too_and_the_log_has_it_as_an_event(caplog: pytest.LogCaptureFixture) -> None:
     model = always(ModelRefused("the content was filtered"))
     assert isinstance(fail_in_a_row(client(model, breaker=3), 5), ModelFailing)
     assert model.calls == 3
+    (line,) = [record for record in caplog.records if getattr(record, "event", "") == "breaker"]
+    assert line.__dict__["fields"] == {"model": model.name, "causes": 3}
 
 
 def test_first_answers_that_were_cut_do_not_count_since_the_retry_has_more_room() -> None:
