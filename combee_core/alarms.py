@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from combee_core.config import AlarmBars
 from combee_core.records import RunResult
 from combee_core.summary import amount
 
-AlarmKind = Literal["failed", "no-traces", "nothing-learned", "little-learned", "survival", "cost"]
+AlarmKind = Literal["failed", "budget", "no-traces", "nothing-learned", "little-learned", "survival", "cost"]
 Severity = Literal["warning", "error"]
 
 _LONGEST = 500
@@ -31,10 +31,19 @@ class Alarm(Noun):
     figures: dict[str, float | int | str | None] = Field(default_factory=dict)
 
 
-def alarms_of(result: RunResult, bars: AlarmBars) -> tuple[Alarm, ...]:
-    """What in this result is beyond its bars, gravest first."""
-    checks = (_cost,) if result.error else (_no_traces, _nothing_learned, _little_learned, _survival, _cost)
-    return (*_failed(result), *(alarm for check in checks for alarm in check(result, bars)))
+def alarms_of(result: RunResult, bars: AlarmBars, *, again: bool = False) -> tuple[Alarm, ...]:
+    """What in this result is beyond its bars, gravest first. `again` where its traces were told of before."""
+    ended = _budget(result) if result.status == "budget" else _failed(result)
+    return (*ended, *(alarm for check in _checks(result, again) for alarm in check(result, bars)))
+
+
+def _checks(result: RunResult, again: bool) -> tuple[Callable[[RunResult, AlarmBars], Iterator[Alarm]], ...]:
+    if result.error:
+        return (_cost,)
+    if again or result.status == "budget":
+        # What a cap deferred was not read badly: it was not read.
+        return (_survival, _cost)
+    return (_no_traces, _nothing_learned, _little_learned, _survival, _cost)
 
 
 def as_payload(alarm: Alarm, result: RunResult) -> dict[str, Any]:
@@ -43,9 +52,18 @@ def as_payload(alarm: Alarm, result: RunResult) -> dict[str, Any]:
     return {**alarm.model_dump(mode="json"), **about}
 
 
+def _budget(result: RunResult) -> Iterator[Alarm]:
+    error = result.error
+    why = clip(error.message if error else result.note, _LONGEST)
+    figures = {"stage": error.stage, "item": error.item} if error else result.accounting.model_dump()
+    yield Alarm(kind="budget", severity="warning", message=f"{result.playbook}: {why}", figures=figures)
+
+
 def _failed(result: RunResult) -> Iterator[Alarm]:
     error = result.error
-    if error:
+    # Whoever stopped a run knows of it. What the model's provider stopped has the stage `model`.
+    by_a_person = result.status == "stopped" and error is not None and error.stage != "model"
+    if error and not by_a_person:
         item = f" {error.item}" if error.item else ""
         again = f"combee rerun {result.flow_run_id}" if result.flow_run_id else "the same command again"
         why = clip(error.message, _LONGEST)

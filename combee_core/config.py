@@ -65,7 +65,9 @@ class ModelSettings(Form):
         (), description="Models that are asked where the first fails: NAME, or STAGE=NAME; NAME@URL for its own server"
     )
     price: tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]] | None = Field(
-        None, description="US dollars for a million tokens of input and of output; by default what litellm knows"
+        None,
+        description="US dollars for a million tokens of input and of output of the first model; by default, and for "
+        "fallbacks always, what litellm knows",
     )
     max_waits: int = Field(6, ge=0, description="How often one call waits out a 429 or 529")
     wait_budget: float = Field(900.0, ge=0, description="Seconds that one call may wait in all")
@@ -97,7 +99,9 @@ class ModelSettings(Form):
     def _with_model(self, name: str) -> ModelSettings:
         model, _, address = name.partition("@http")
         where = f"http{address}" if address else None
-        return self.model_copy(update={"model": model, "api_base": where, "fallbacks": ()})
+        # What holds for the first model alone: its price, its window.
+        its_own = {"price": None, "context_tokens": None}
+        return self.model_copy(update={"model": model, "api_base": where, "fallbacks": (), **its_own})
 
     @property
     def attempts(self) -> int:

@@ -9,11 +9,14 @@ import pytest
 from hooks import hook
 from hypothesis import given
 from hypothesis import strategies as st
+from run_records import request
 
 from combee_core.adapters.alarm_hook import hook_url, post
+from combee_core.adapters.prefect_alarms import automations
 from combee_core.alarms import Alarm, alarms_of, as_payload
 from combee_core.config import AlarmBars, RunSettings
-from combee_core.errors import CombeeError
+from combee_core.errors import BudgetSpent, CombeeError, ModelAway, RunStopped
+from combee_core.outcome import never_begun
 from combee_core.records import Accounting, Amounts, Failure, RunResult
 from combee_core.types import Survival
 
@@ -58,6 +61,32 @@ def test_a_failed_run_names_stage_item_cause_and_the_way_on() -> None:
     assert (alarm.kind, alarm.severity) == ("failed", "error")
     for part in ("curate curate-g02", "no JSON", "combee rerun f-1"):
         assert part in alarm.message
+
+
+def test_what_a_person_stopped_is_no_alarm_but_a_provider_that_sent_us_away_is() -> None:
+    stopped = never_begun(request(), RunStopped("cancelled"))
+    assert (stopped.status, kinds(stopped)) == ("stopped", [])
+    away = never_begun(request(), ModelAway("429: try again after 07:00 UTC"))
+    assert (away.status, kinds(away)) == ("stopped", ["failed"])
+
+
+def test_a_run_that_a_cap_held_is_told_as_that_with_the_cap_and_the_way_on() -> None:
+    alarm = only(never_begun(request(), BudgetSpent("budget: 9 of 9 calls (--max-calls)", "budget", "--max-calls")))
+    assert (alarm.kind, alarm.severity) == ("budget", "warning")
+    assert "9 of 9 calls (--max-calls); what was paid for is saved: raise the cap" in alarm.message
+    assert "failed" not in alarm.message
+
+
+def test_a_run_that_a_cap_cut_short_is_told_once_and_its_rest_is_not_called_little_learned() -> None:
+    its = result(6, fates={"deferred": 94}, status="budget", note="budget: 9 of 9 calls; published: 1 complete batches")
+    alarm = only(its)
+    assert (alarm.kind, alarm.severity) == ("budget", "warning")
+    assert "published: 1 complete batches" in alarm.message
+
+
+def test_of_traces_that_were_told_of_before_only_cost_and_survival_are_looked_at() -> None:
+    its = result(0, 20, fates={"refused": 20}, cost=Amounts(this_run=9.0, total=9.0))
+    assert [alarm.kind for alarm in alarms_of(its, AlarmBars(cost=1), again=True)] == ["cost"]
 
 
 def test_the_message_of_a_failure_is_bounded() -> None:
@@ -137,6 +166,12 @@ def test_bars_are_no_part_of_what_a_run_is_and_follow_the_present_invocation() -
     strict = RunSettings(alarms=AlarmBars(learned=1.0))
     assert strict.identity() == RunSettings().identity()
     assert RunSettings().placed_as(strict).alarms.learned == 1.0
+
+
+def test_a_failed_run_sets_off_one_automation_and_not_two() -> None:
+    triggers = {one.name: one.trigger for one in automations({"type": "do-nothing"}, 600)}
+    assert triggers["combee: a run failed"]["expect"] == ["prefect.flow-run.Crashed", "prefect.flow-run.TimedOut"]
+    assert triggers["combee: an alarm"]["expect"] == ["combee.alarm.*"], "a failed run says so itself"
 
 
 # the webhook

@@ -85,6 +85,15 @@ def test_the_price_of_a_fallback_must_be_known_too() -> None:
         check_prices(RunSettings(budget=Budget(cost=1.0), model=model))
 
 
+def test_a_fallback_has_neither_the_price_nor_the_window_of_the_first_model() -> None:
+    model = ModelSettings(model="openai/mine", price=(1.0, 2.0), context_tokens=8000, fallbacks=("openai/other",))
+    first, other = model.chain("reflect")
+    assert (first.price, first.context_tokens) == ((1.0, 2.0), 8000)
+    assert (other.price, other.context_tokens) == (None, None)
+    with pytest.raises(UsageError, match=r"none is known of openai/other: .*fallbacks come from litellm alone"):
+        check_prices(RunSettings(budget=Budget(cost=1.0), model=model))
+
+
 # fallbacks in the settings
 
 

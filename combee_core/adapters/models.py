@@ -35,8 +35,9 @@ def check_prices(settings: RunSettings) -> None:
     unknown = [one.model for one in settings.model.everyone if prices_of(one) is None]
     if unknown:
         raise UsageError(
-            f"a cap in money needs the price of every model, and none is known of {', '.join(unknown)}: give it with "
-            "--price INPUT,OUTPUT (US dollars for a million tokens), or cap tokens with --max-tokens"
+            f"a cap in money needs the price of every model, and none is known of {', '.join(unknown)}: give the first "
+            f"model's, {settings.model.model}, with --price INPUT,OUTPUT (US dollars for a million tokens); prices of "
+            "fallbacks come from litellm alone. Or cap tokens with --max-tokens"
         )
 
 

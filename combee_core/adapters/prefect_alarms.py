@@ -62,9 +62,9 @@ def automations(action: Mapping[str, Any], silence: int) -> Iterator[Automation]
     )
     yield Automation(
         name="combee: a run failed",
-        description="A night or backfill ended as Failed, Crashed or TimedOut.",
+        description="A night or backfill ended as Crashed or TimedOut; one that failed raises an alarm of its own.",
         trigger={
-            **_event([f"prefect.flow-run.{state}" for state in ("Failed", "Crashed", "TimedOut")]),
+            **_event([f"prefect.flow-run.{state}" for state in ("Crashed", "TimedOut")]),
             "match": {"prefect.resource.id": "prefect.flow-run.*"},
             "match_related": {**flows, "prefect.resource.name": list(NIGHTS)},
         },
