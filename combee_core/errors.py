@@ -56,6 +56,16 @@ class CombeeError(Exception):
         return self
 
 
+def is_told(error: BaseException) -> bool:
+    """Whether an alarm was raised for an error, ours or not."""
+    return bool(getattr(error, "told", False))
+
+
+def mark_told(error: BaseException) -> None:
+    """Note that an alarm was raised for an error: whoever meets it further out raises none."""
+    vars(error)["told"] = True
+
+
 class UsageError(CombeeError):
     """The command, configuration or input is wrong; the message says how to mend it."""
 
@@ -170,7 +180,12 @@ class RunStopped(RunError):
 
 
 class BudgetSpent(RunStopped):
-    """A cap in money, tokens, calls or minutes would be passed: `facts` says what was used, `item` is its option."""
+    """A cap in money, tokens, calls or minutes would be passed: `facts` says what was used, `item` is its option.
+
+    `held` is the number of complete batches that were not published since `on_budget` is hold.
+    """
+
+    held: int = 0
 
     @property
     def facts(self) -> str:

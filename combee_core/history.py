@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Literal
 
 from combee_core.base import Noun
-from combee_core.errors import BudgetSpent, RunStopped
 from combee_core.ports import Store
 from combee_core.records import Failure, Plan
 from combee_core.runs import Run
@@ -88,13 +87,6 @@ def end(run: Run, attempt: Attempt, status: Status, now: datetime, failure: Fail
     sizing = run.sizing()
     ended = Ended(at=now, status=status, done=run.done, planned=sizing.count if sizing else 0, failure=failure)
     _put(run, attempt.model_copy(update={"ended": ended}))
-
-
-def status_of(error: BaseException) -> Status:
-    """How an attempt ended that an error ended: at a cap, stopped on purpose, or failed."""
-    if isinstance(error, BudgetSpent):
-        return "budget"
-    return "failed" if isinstance(error, Exception) and not isinstance(error, RunStopped) else "stopped"
 
 
 def last_attempt(run: Run) -> Attempt | None:

@@ -133,6 +133,7 @@ def summed(results: Sequence[RunResult], days: Sequence[DayResult], last: RunRes
     for result in results:
         counts.update(result.accounting.model_dump())
     cut = dict.fromkeys(result.note for result in results if result.status == "budget")
+    error = next((result.error for result in results if result.error), None)
     return last.model_copy(
         update={
             "simulated": any(result.simulated for result in (*results, last)),
@@ -143,8 +144,8 @@ def summed(results: Sequence[RunResult], days: Sequence[DayResult], last: RunRes
             "fates": tuple(fate for result in results for fate in result.fates if not fate.is_settled),
             "left_out": tuple(dict.fromkeys(file for result in results for file in result.left_out)),
             "days": tuple(days),
-            "error": next((result.error for result in results if result.error), None),
-            "status": "budget" if cut else last.status,
+            "error": error,
+            "status": "budget" if cut else "failed" if error else last.status,
             "note": "; ".join(cut) or last.note,
             "groups": (),
             "calls": 0,

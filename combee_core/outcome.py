@@ -46,6 +46,7 @@ def finished(
     """
     all_in_all = tally(states, set_aside)
     accounted = _accounted(plan, all_in_all.fates)
+    barren = _barren(plan, accounted["accounting"], accounted["fates"])
     return RunResult(
         version=version.version if version else EMPTY_VERSION,
         digest=version.digest if version else empty_digest,
@@ -55,16 +56,32 @@ def finished(
         set_aside=all_in_all.set_aside,
         more_set_aside=all_in_all.more_set_aside,
         note=_note(plan, all_in_all, accounted["accounting"]),
-        error=_barren(plan, accounted["accounting"], accounted["fates"]),
+        status="failed" if barren else "done",
+        error=barren,
         **accounted,
         **_spent(plan, states, all_in_all.models, ledger),
     )
 
 
 def cut_short(result: RunResult, cut: Cut) -> RunResult:
-    """The result of a run that a cap ended: what it published stands, and the rest is in the backlog."""
+    """The result of a run that a cap ended: what it published stands, and the rest is in the backlog.
+
+    That it learned nothing from what it came to is a note: the cap is what there is to do something about.
+    """
     note = f"{cut.reason}; published: {cut.batches} complete batches; the other traces are in the backlog"
-    return result.model_copy(update={"status": "budget", "note": "; ".join(filter(None, (note, result.note)))})
+    notes = (note, result.note, result.error.message if result.error else "")
+    return result.model_copy(update={"status": "budget", "note": _joined(*notes), "error": None})
+
+
+def tried_again(result: RunResult) -> RunResult:
+    """The result of a night's own retry of its backlog: what had failed before may fail again, and the night stands."""
+    is_barren = result.error is not None and result.status == "failed"
+    return result.model_copy(update={"status": "done", "error": None}) if is_barren else result
+
+
+def with_note(result: RunResult, note: str, status: Status | None = None) -> RunResult:
+    """The result with one more note, and with `status` where one is given."""
+    return result.model_copy(update={"note": _joined(result.note, note), "status": status or result.status})
 
 
 def failed(plan: Plan, states: Sequence[State], failure: Failure, ledger: Ledger) -> RunResult:
@@ -106,12 +123,13 @@ def failure_of(error: BaseException, request: RunRequest) -> Failure:
 
 
 def status_of(error: BaseException | None) -> Status:
-    """How a run ended that an error ended, or none."""
+    """How a run or an attempt at it ended that an error or a signal ended, or none."""
     if error is None:
         return "done"
     if isinstance(error, BudgetSpent):
         return "budget"
-    return "stopped" if isinstance(error, RunStopped | ModelAway) else "failed"
+    is_failure = isinstance(error, Exception) and not isinstance(error, RunStopped | ModelAway)
+    return "failed" if is_failure else "stopped"
 
 
 def replayed(result: RunResult) -> RunResult:
@@ -127,21 +145,30 @@ def replayed(result: RunResult) -> RunResult:
 
 
 def with_backlog(night: RunResult, again: RunResult) -> RunResult:
-    """A night's result after its backlog was tried again: where the playbook stands now, and what all of it took."""
+    """A night's result after its backlog was tried again: where the playbook stands now, and what all of it took.
+
+    It has the status `budget` where a cap has ended either.
+    """
     counts = again.accounting
     settled, left = counts.learned + counts.nothing, counts.total - counts.learned - counts.nothing
     note = f"backlog: {counts.total} tried again, {settled} settled, {left} left in it"
     calls = {stage: night.model_calls.get(stage, 0) + number for stage, number in again.model_calls.items()}
+    is_cut = again.status == "budget"
     return night.model_copy(
         update={
             "version": again.version,
             "digest": again.digest,
-            "note": "; ".join(filter(None, (night.note, note))),
+            "status": again.status if is_cut else night.status,
+            "note": _joined(night.note, note, again.note if is_cut else ""),
             "model_calls": calls,
             "tokens": _added(night.tokens, again.tokens),
             "cost": _added(night.cost, again.cost),
         }
     )
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
 
 
 def _added(one: Amounts, other: Amounts) -> Amounts:

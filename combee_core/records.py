@@ -159,7 +159,7 @@ class Failure(Noun):
     message: str
 
 
-Happened = Literal["learned", "supplement", "already learned", "no traces", "named only", "failed"]
+Happened = Literal["learned", "supplement", "already learned", "no traces", "named only", "failed", "stopped"]
 
 
 class DayResult(Noun):

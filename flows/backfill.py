@@ -27,4 +27,4 @@ def backfill(days: DateRange, request: RunRequest, force: bool = False, independ
         for dated in agenda.work():
             with agenda.trying(dated):
                 agenda.learned(dated, epoch(dated))
-    return entry.ended(entry.loud(agenda.result()))
+    return entry.ended(entry.loud(agenda.complete(agenda.result())))

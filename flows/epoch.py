@@ -8,7 +8,7 @@ from combee_core.config import RunRequest
 from combee_core.records import RunResult
 from flows.iteration import iteration
 from flows.profiling import profiling
-from tasks import batches, entry, sizing
+from tasks import alarms, batches, entry, sizing
 from tasks.runners import runner_for
 
 
@@ -18,9 +18,13 @@ def epoch(request: RunRequest) -> RunResult:
 
     Raises `RunError` naming the stage and item that failed; then nothing is published.
     """
-    opened = entry.open_run(request)
-    if opened.done:
-        return entry.ended(entry.loud(entry.recorded(opened)))
+    with alarms.watched(request):
+        opened = entry.open_run(request)
+        result = entry.recorded(opened) if opened.done else _learned(opened)
+    return entry.ended(entry.loud(result))
+
+
+def _learned(opened: entry.Opened) -> RunResult:
     with entry.held(opened) as shop:
         with entry.within_budget(shop):
             if sizing.begin(shop).batch_size is None:
@@ -28,5 +32,4 @@ def epoch(request: RunRequest) -> RunResult:
             one = iteration.with_options(task_runner=runner_for(shop.settings))
             for batch in batches.remaining(shop, opened.place.invocation):
                 one(batch, opened.results)
-        result = entry.finish(shop)
-    return entry.ended(entry.loud(result))
+        return entry.finish(shop)

@@ -7,7 +7,7 @@ from prefect import flow
 from combee_core.config import Nights, RunRequest
 from combee_core.records import RunResult
 from flows.nightly import nightly
-from tasks import sizing
+from tasks import entry, sizing
 from tasks.children import without_heartbeats
 
 
@@ -23,4 +23,5 @@ def profile(request: RunRequest) -> RunResult:
         request: What to learn from, and how.
     """
     with without_heartbeats():
-        return nightly(sizing.anew(request), Nights(lookback=0))
+        result = nightly(sizing.anew(request), Nights(lookback=0))
+    return entry.ended(entry.loud(result))

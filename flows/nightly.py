@@ -22,6 +22,8 @@ def nightly(request: RunRequest, nights: Nights = Nights()) -> RunResult:
         for dated in agenda.work():
             with agenda.trying(dated):
                 agenda.learned(dated, epoch(dated))
-        again = backlogs.due(request)
-        tried = epoch(again) if again is not None else None
-    return entry.ended(entry.loud(backlogs.add(agenda.result(), tried)))
+        retry = backlogs.Retry(request, agenda.result())
+        for waiting in retry.work():
+            with retry.trying():
+                retry.tried(epoch(waiting))
+    return entry.ended(entry.loud(agenda.complete(retry.result())))

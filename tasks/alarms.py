@@ -9,23 +9,26 @@ from contextlib import contextmanager
 from prefect import get_run_logger
 from prefect.artifacts import create_markdown_artifact
 from prefect.events import emit_event
-from prefect.runtime import flow_run
 
 from combee_core.adapters import alarm_hook
 from combee_core.alarms import Alarm, alarms_of, as_payload
 from combee_core.config import AlarmBars, RunRequest
-from combee_core.errors import CombeeError, RunError
+from combee_core.errors import CombeeError, RunError, is_told, mark_told
 from combee_core.events import event
 from combee_core.outcome import never_begun
 from combee_core.records import RunResult
 from combee_core.summary import table
+from tasks.top import top_id
 
 _LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
 
 
-def sound(result: RunResult, bars: AlarmBars) -> None:
-    """Raise every alarm that a result gives reason for. Trouble with one of the ways is logged, never raised."""
-    alarms = alarms_of(result, bars)
+def sound(result: RunResult, bars: AlarmBars, *, again: bool = False) -> None:
+    """Raise every alarm that a result gives reason for; `again` where its traces were told of before.
+
+    Trouble with one of the ways is logged, never raised.
+    """
+    alarms = alarms_of(result, bars, again=again)
     for alarm in alarms:
         payload = as_payload(alarm, result)
         fields = {name: value for name, value in payload.items() if name not in ("message", "severity")}
@@ -41,19 +44,17 @@ def watched(request: RunRequest) -> Iterator[None]:
     """Raise an alarm for an error inside, unless one was raised for it further in; then raise the error as it is."""
     try:
         yield
-    except CombeeError as error:
-        if not error.told:
-            sound(never_begun(request, error, _top_id()), request.settings.alarms)
-            error.told = True
-        raise
     except Exception as error:
-        # A fault of the code. Whatever it is, somebody must hear of it; what it says may quote anything.
-        sound(never_begun(request, RunError(type(error).__name__, "run"), _top_id()), request.settings.alarms)
+        # Whatever it is, somebody must hear of it.
+        if not is_told(error):
+            sound(never_begun(request, _sayable(error), top_id()), request.settings.alarms)
+            mark_told(error)
         raise
 
 
-def _top_id() -> str:
-    return str(flow_run.root_flow_run_id or flow_run.id)
+def _sayable(error: Exception) -> CombeeError:
+    """The error, or for a fault of the code its kind alone: what that says may quote anything."""
+    return error if isinstance(error, CombeeError) else RunError(type(error).__name__, "run")
 
 
 def _emit(alarm: Alarm, result: RunResult, payload: dict[str, object]) -> None:

@@ -17,18 +17,19 @@ from combee_core.config import DateRange, Nights, RunRequest
 from combee_core.day_runs import Choice, DayInput, choose, leave_mark, outlook
 from combee_core.days import is_over
 from combee_core.errors import BudgetSpent, CombeeError, RunError, RunHeld, RunStopped, UsageError
-from combee_core.events import event
+from combee_core.events import event, some
 from combee_core.learners import load_learner
 from combee_core.ledger import STAGES
 from combee_core.nights import Night, day_result, night_days, night_of, note_day, noted_days, summed
-from combee_core.outcome import replayed
+from combee_core.outcome import replayed, status_of, with_note
 from combee_core.publish import refuse_mixing
-from combee_core.records import DayResult, RunResult
+from combee_core.records import DayResult, Happened, RunResult
 from combee_core.runs import Run
 from combee_core.versions import Versions
 from tasks import report
-from tasks.entry import prompts_of, top_id
+from tasks.entry import prompts_of
 from tasks.reading import forget_input, read_days
+from tasks.top import top_id
 
 
 class Agenda:
@@ -43,6 +44,7 @@ class Agenda:
         self._lines: list[DayResult] = []
         self._results: list[RunResult] = []
         self._put_off: list[CombeeError] = []
+        self._ended_at: date | None = None
         self._choices: dict[date, Choice] = {}
 
     def work(self) -> Iterator[RunRequest]:
@@ -51,9 +53,11 @@ class Agenda:
         for day in self._night.named:
             self._name(day)
         for day in self._night.days:
+            if self._ended_at:
+                return
             dated = self._dated(day)
             noted = self._noted.get(day)
-            if noted and noted.happened != "failed":
+            if noted and noted.happened not in ("failed", "stopped"):
                 self._recall(noted)
                 continue
             choice = self._choose(dated)
@@ -65,13 +69,19 @@ class Agenda:
 
     @contextmanager
     def trying(self, dated: RunRequest) -> Iterator[None]:
-        """Name the day in an error. A night puts a failed day off and goes on; everything else stops at it."""
+        """Name the day in an error. A night puts a failed day off and goes on; everything else stops at it.
+
+        Where complete batches are to be published and some were, the cap of a day in UTC ends the work, well.
+        """
         day = _day_of(dated)
         try:
             yield
         except CombeeError as error:
-            failed = DayResult(day=day, happened="failed", traces=self._choices[day].traces, note=str(error))
-            self._end(failed)
+            happened: Happened = "failed" if status_of(error) == "failed" else "stopped"
+            self._end(DayResult(day=day, happened=happened, traces=self._choices[day].traces, note=str(error)))
+            if self._is_enough(error):
+                self._ended_at = day
+                return
             if len(self._night.days) > 1:
                 error.args = (f"{day}: {error.args[0]}", *error.args[1:])
             if not self._can_wait(error, day):
@@ -88,17 +98,25 @@ class Agenda:
         self._end(day_result(_day_of(dated), self._choices[_day_of(dated)].happened, result))
 
     def result(self) -> RunResult:
-        """All days as one result. Raises `RunError` if a day was put off."""
-        if self._night.undertaking:
+        """All days that were reached as one result."""
+        if self._night.undertaking and not self._ended_at:
             nights.accomplish(self._store, self._night.undertaking)
         if len(self._lines) > 1 or self._night.own is None:
             report.days(self._lines)
+        result = self._together()
+        return result if self._ended_at is None else with_note(result, self._not_reached(self._ended_at), "budget")
+
+    def complete(self, result: RunResult) -> RunResult:
+        """The result of all that was done. Raises `RunError` if a day was put off."""
         if self._put_off:
             first, more = self._put_off[0], len(self._put_off) - 1
             others = f" (and {more} more days)" if more else ""
             ended = RunError(f"{first}{others}; the other days were learned, the next night tries again", "night", "")
             ended.told = all(error.told for error in self._put_off)
             raise ended
+        return result
+
+    def _together(self) -> RunResult:
         if len(self._results) == 1 and self._night.own:
             return self._results[0].model_copy(update={"days": tuple(self._lines)})
         return summed(self._results, self._lines, self._standing())
@@ -148,6 +166,18 @@ class Agenda:
         self._lines.append(line)
         what = {"day": line.day.isoformat(), "happened": line.happened, "traces": line.traces}
         event(get_run_logger(), logging.INFO, "day", told(line), **what)
+
+    def _is_enough(self, error: CombeeError) -> bool:
+        """Whether a cap that holds for all days ends the work with something published."""
+        of_all = isinstance(error, BudgetSpent) and not error.is_of_a_run
+        published = any(line.happened in ("learned", "supplement") for line in self._lines)
+        return of_all and published and self._request.settings.on_budget == "publish"
+
+    def _not_reached(self, first: date) -> str:
+        days = some([day.isoformat() for day in self._night.days if day >= first])
+        return (
+            f"not reached: {', '.join(days)}: a cap of all runs of a day in UTC; go on with a higher one, or tomorrow"
+        )
 
     def _can_wait(self, error: CombeeError, day: date) -> bool:
         stopped = isinstance(error, RunHeld | RunStopped) and not (isinstance(error, BudgetSpent) and error.is_of_a_run)

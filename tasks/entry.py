@@ -17,7 +17,7 @@ from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.base import Noun
 from combee_core.config import RunRequest, RunSettings
-from combee_core.errors import BudgetSpent, CombeeError, RunError
+from combee_core.errors import BudgetSpent, CombeeError, RunError, mark_told
 from combee_core.events import event
 from combee_core.history import Attempt
 from combee_core.learners import load_learner
@@ -31,6 +31,7 @@ from tasks.children import without_heartbeats
 from tasks.preflight import preflight, probe
 from tasks.reading import forget_input, read_input
 from tasks.results import register
+from tasks.top import is_top, top_id
 
 
 class Opened(Noun):
@@ -39,11 +40,6 @@ class Opened(Noun):
     place: Place
     results: str
     done: bool = False
-
-
-def top_id() -> str:
-    """Id of the flow run that a person sees on top."""
-    return str(flow_run.root_flow_run_id or flow_run.id)
 
 
 def invocation() -> str:
@@ -56,11 +52,6 @@ def open_run(request: RunRequest) -> Opened:
 
     A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
     """
-    with alarms.watched(request):
-        return _open(request)
-
-
-def _open(request: RunRequest) -> Opened:
     if top_id() == str(flow_run.id):
         forget_input()
     store = open_store(request.store)
@@ -126,9 +117,10 @@ def _say_started(shop: Workshop) -> None:
 
 def _note_result(shop: Workshop, attempt: Attempt) -> None:
     result = shop.run.result()
-    error = result.error if result else None
-    ended: history.Status = "budget" if result and result.status == "budget" else "done"
-    history.end(shop.run, attempt, "barren" if error else ended, datetime.now(UTC), error)
+    error, status = (result.error, result.status) if result else (None, "done")
+    # A run that has a result and yet failed is one that learned nothing.
+    ended: history.Status = "barren" if status == "failed" else status
+    history.end(shop.run, attempt, ended, datetime.now(UTC), error)
 
 
 def _note_end(shop: Workshop, attempt: Attempt, error: BaseException) -> None:
@@ -136,7 +128,7 @@ def _note_end(shop: Workshop, attempt: Attempt, error: BaseException) -> None:
     try:
         # A signal has nothing to say about where the run was.
         failure = outcome.failure_of(error, shop.plan.request) if isinstance(error, Exception) else None
-        history.end(shop.run, attempt, history.status_of(error), datetime.now(UTC), failure)
+        history.end(shop.run, attempt, outcome.status_of(error), datetime.now(UTC), failure)
     except CombeeError as trouble:
         text = f"the end of this attempt could not be recorded: {trouble}"
         event(get_run_logger(), logging.WARNING, "end-unrecorded", text, run=shop.run.key)
@@ -147,7 +139,7 @@ def _note_failure(shop: Workshop, error: CombeeError) -> None:
     try:
         result = failed_result(shop, error).model_copy(update={"flow_run_id": top_id()})
         alarms.sound(result, shop.settings.alarms)
-        error.told = True
+        mark_told(error)
         if not backlog.is_backlog(shop.plan.request):
             backlog.file(shop.store, shop.plan, result.fates)
         report.accounting(result)
@@ -174,6 +166,7 @@ def within_budget(shop: Workshop) -> Iterator[None]:
         complete = shop.run.done
         if shop.run.cut() is None:
             if shop.settings.on_budget == "hold" or not complete:
+                spent.held = complete
                 raise
             shop.run.end_early(Cut(batches=complete, reason=spent.facts))
         text = f"{spent.facts}; what is complete is published"
@@ -191,12 +184,14 @@ def finish(shop: Workshop) -> RunResult:
     empty = shop.learner.digest(shop.learner.empty())
     result = outcome.finished(shop.plan, states, version, empty, set_aside, shop.client.ledger)
     result = outcome.cut_short(result, cut) if cut else result
+    is_retry = backlog.is_backlog(shop.plan.request) and not is_top()
+    result = outcome.tried_again(result) if is_retry else result
     result = result.model_copy(update={"flow_run_id": top_id(), "sizing": planned})
     backlog.file(shop.store, shop.plan, result.fates)
     recorded = shop.run.finish(result)
     report.finished(shop, recorded, states)
     _say_finished(recorded)
-    alarms.sound(recorded, shop.settings.alarms)
+    alarms.sound(recorded, shop.settings.alarms, again=is_retry)
     sizing.compare(shop)
     return recorded
 
@@ -228,6 +223,6 @@ def loud(result: RunResult) -> RunResult:
 
     Only the flow run on top is failed by it: a night still has its day to mark and its backlog to look at.
     """
-    if result.error and flow_run.parent_flow_run_id is None:
+    if result.error and is_top():
         raise NothingLearned(result)
     return result

@@ -14,9 +14,9 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 
 from combee_core.adapters.stores import open_store
-from combee_core.config import DateRange, Nights, RunRequest, RunSettings, Source
+from combee_core.config import Budget, DateRange, Nights, RunRequest, RunSettings, Source
 from combee_core.day_runs import DayInput, choose
-from combee_core.errors import RunHeld, UsageError
+from combee_core.errors import BudgetSpent, RunHeld, UsageError
 from combee_core.markers import marker_of
 from combee_core.playbook import Playbook
 from combee_core.records import RunResult
@@ -154,6 +154,28 @@ def test_a_day_that_cannot_be_learned_stops_a_backfill_which_is_gone_on_with_lat
         of_it = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[UUID(done.flow_run_id)]))
         shown = [artifact for artifact in client.read_artifacts(artifact_filter=of_it) if artifact.key == "days"]
     assert len(shown) == 2, "one after the failure and one at the end"
+
+
+def test_what_a_cap_of_the_day_leaves_of_a_backfill_waits_where_complete_batches_are_published(traces: Traces) -> None:
+    free = backfill(DAYS, traces.request(store="free"))
+    request, enough = traces.request(), free.days[0].model_calls + 1
+
+    def capped(on_budget: str, calls: int = enough) -> RunRequest:
+        update = {"day_budget": Budget(calls=calls), "on_budget": on_budget}
+        return request.model_copy(update={"settings": request.settings.model_copy(update=update)})
+
+    part, error = start("backfill", capped("publish"), days=DAYS, force=True, independent=False)
+    assert error is None
+    assert (part.status, part.error, part.version) == ("budget", None, 1)
+    assert told(part) == [(2, "learned", 4), (3, "no traces", 0), (4, "stopped", 4)]
+    assert "not reached: 2026-03-04: a cap of all runs of a day in UTC" in part.note
+    _, error = start("backfill", capped("hold"), days=DAYS, force=False, independent=False)
+    assert isinstance(error, BudgetSpent)
+    _, error = start("backfill", capped("publish"), days=DAYS, force=False, independent=False)
+    assert isinstance(error, BudgetSpent), "it has published nothing"
+    done, error = start("backfill", capped("publish", 1000), days=DAYS, force=True, independent=False)
+    assert error is None
+    assert (done.status, done.digest) == ("done", free.digest), "the same command goes on with what it began"
 
 
 def test_a_night_first_learns_the_days_that_were_missed(tmp_path: Path) -> None:

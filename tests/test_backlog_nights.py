@@ -12,7 +12,7 @@ from simserver import SimulatedServer, simulated_server
 
 from combee_core import backlog
 from combee_core.adapters.stores import open_store
-from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
+from combee_core.config import Budget, ModelSettings, RunRequest, RunSettings, Source
 from combee_core.history import recent
 from combee_core.outcome import NothingLearned
 from combee_core.records import Batch
@@ -20,6 +20,7 @@ from combee_core.simulation.day import day as runs_of_day
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 from flows.epoch import epoch
+from flows.measuring import profile
 from flows.nightly import nightly
 
 pytestmark = pytest.mark.usefixtures("prefect_api")
@@ -85,7 +86,29 @@ def test_what_a_night_could_not_learn_is_learned_by_the_next_one_and_costs_nothi
     assert list(backlog.entries(store, "p")) == []
     assert len(server.log()) == calls
     assert "backlog" not in idle.note
-    assert [seen.what for seen in recent(store, "p") if seen.what == "backlog"] == ["backlog"] * 2
+    tried = [(seen.state, seen.failure) for seen in recent(store, "p") if seen.what == "backlog"]
+    assert tried == [("done", None)] * 2, "the one that settled nothing was no failure of the night"
+
+
+def test_the_days_of_a_night_stand_where_its_backlog_meets_a_cap_or_a_dead_model(
+    request_of_a_day: RunRequest, server: SimulatedServer
+) -> None:
+    store = open_store(request_of_a_day.store)
+    question = runs_of_day(World(0), 8, 0)[3].task.splitlines()[-1]
+    server.set_faults(f"stage=reflect,contains={question.split(',')[0]},kind=refusal")
+    nightly(request_of_a_day)
+
+    poor = request_of_a_day.settings.model_copy(update={"day_budget": Budget(calls=1)})
+    capped = nightly(on_the_next_day(request_of_a_day.model_copy(update={"settings": poor})))
+    assert (capped.status, capped.error, capped.version) == ("budget", None, 1)
+    assert "backlog: waits for another night: budget:" in capped.note
+    assert "(--max-calls-per-day)" in capped.note
+
+    server.set_faults("kind=401")
+    dead = nightly(on_the_next_day(request_of_a_day, 2))
+    assert (dead.status, dead.error, dead.version) == ("done", None, 1)
+    assert "backlog: could not be tried again: " in dead.note
+    assert [entry.tries for entry in backlog.entries(store, "p")] == [0], "that was no try"
 
 
 def test_a_night_whose_traces_were_all_refused_fails_loudly_files_them_and_marks_its_day(
@@ -104,3 +127,5 @@ def test_a_night_whose_traces_were_all_refused_fails_loudly_files_them_and_marks
     with pytest.raises(NothingLearned):
         epoch(request_of_a_day)
     assert len(server.log()) == calls
+    with pytest.raises(NothingLearned, match="of 8 traces 8 refused"):
+        profile(request_of_a_day)

@@ -16,7 +16,7 @@ from combee_core import outcome
 from combee_core.adapters.models import check_prices
 from combee_core.calls import Completion, Message, Prices, Prompt, Request, Usage
 from combee_core.caps import Cap, breach_of, caps_of
-from combee_core.cli import budgets
+from combee_core.cli import budgets, launch
 from combee_core.client import Client
 from combee_core.config import Budget, ModelSettings, RunSettings
 from combee_core.errors import BudgetSpent, ModelAway, ModelBusy, ModelFailing, RunError, RunStopped, UsageError
@@ -253,6 +253,20 @@ def test_a_run_that_was_cut_short_says_why_and_what_became_of_the_rest() -> None
     assert "backlog" in cut.note
     assert cut.note.endswith(result.note)
     assert cut.error is None
+
+
+@pytest.mark.parametrize(("held", "says"), [(3, "--on-budget publish would have published the 3 batches"), (0, None)])
+def test_the_way_to_publish_is_named_only_where_it_would_have_published_something(
+    caplog: pytest.LogCaptureFixture, held: int, says: str | None
+) -> None:
+    from run_records import request as asked
+
+    spent = BudgetSpent("budget: 9 of 9 calls (--max-calls)", "budget", "--max-calls")
+    spent.held = held
+    with caplog.at_level("INFO"):
+        assert launch.report(outcome.never_begun(asked(), spent), spent, as_json=True) == 1
+    assert ("--on-budget publish" in caplog.text) == bool(says)
+    assert (says or "nothing was published") in caplog.text
 
 
 def test_where_a_run_was_cut_is_recorded_once() -> None:

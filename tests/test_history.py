@@ -10,8 +10,9 @@ from run_records import items, request
 
 from combee_core import history
 from combee_core.config import Source
-from combee_core.errors import RunError, RunHeld, RunStopped
+from combee_core.errors import BudgetSpent, ModelAway, RunError, RunHeld, RunStopped
 from combee_core.history import Attempt, recent
+from combee_core.outcome import status_of
 from combee_core.ports import Store
 from combee_core.records import Failure, Sizing, State
 from combee_core.runs import Run, find_or_plan
@@ -136,11 +137,13 @@ def test_of_a_thousand_runs_only_those_that_are_shown_are_read() -> None:
         (RunError("x"), "failed"),
         (ValueError(), "failed"),
         (RunStopped("x"), "stopped"),
+        (ModelAway("try again tomorrow"), "stopped"),
+        (BudgetSpent("x"), "budget"),
         (KeyboardInterrupt(), "stopped"),
     ],
 )
 def test_what_was_stopped_on_purpose_has_not_failed(error: BaseException, status: str) -> None:
-    assert history.status_of(error) == status
+    assert status_of(error) == status
 
 
 def test_the_backlog_is_called_by_its_name_and_a_day_by_its_date() -> None:

@@ -25,7 +25,7 @@ from combee_core.nights import (
     undertake,
 )
 from combee_core.ports import Store
-from combee_core.records import Accounting, Amounts, DayResult, RunResult, TraceFate, together
+from combee_core.records import Accounting, Amounts, DayResult, Failure, RunResult, TraceFate, together
 from combee_core.types import Unread
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
@@ -120,6 +120,14 @@ def test_several_days_add_up_and_the_last_one_says_where_the_playbook_stands() -
     assert made.model_calls == {"rollout": 0, "reflect": 4, "curate": 2, "merge": 0}
     assert (made.tokens, made.cost.total) == (Amounts(this_run=20, total=40), pytest.approx(0.04))
     assert [fate.trace_id for fate in made.fates] == ["b1", "b2"], "what was learned is not listed"
+
+
+def test_days_of_which_one_learned_nothing_have_failed_together_unless_a_cap_ended_one() -> None:
+    barren = result(2, status="failed", error=Failure(stage="learn", item="t1", message="nothing was learned"))
+    last = result(3)
+    assert summed([result(1), barren], [], last).status == "failed"
+    assert summed([result(1, status="budget", note="cut"), barren], [], last).status == "budget"
+    assert summed([result(1)], [], last).status == "done"
 
 
 def test_no_day_at_all_adds_up_to_nothing() -> None:

@@ -13,8 +13,8 @@ from combee_core.calls import Usage
 from combee_core.config import ModelSettings
 from combee_core.errors import RunError
 from combee_core.ledger import STAGES, Ledger
-from combee_core.outcome import NothingLearned, failed, finished, replayed, with_backlog
-from combee_core.records import Failure, Plan, RunResult, State, TraceFate
+from combee_core.outcome import NothingLearned, cut_short, failed, finished, replayed, tried_again, with_backlog
+from combee_core.records import Cut, Failure, Plan, RunResult, State
 from combee_core.states import States
 from combee_core.tally import MOST_SET_ASIDE
 from combee_core.types import SetAside, Survival, Unread
@@ -218,6 +218,7 @@ def test_a_run_that_learned_from_none_since_most_were_refused_or_failed_has_an_e
     assert "nothing was learned: of 3 traces" in made.error.message
     assert "t01: why" in made.error.message
     assert "combee backlog list --playbook p" in made.error.message
+    assert made.status == "failed"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,23 @@ def test_a_run_that_learned_from_none_since_most_were_refused_or_failed_has_an_e
     [("refused", "refused", "learned"), ("nothing",) * 3, ("nothing", "nothing", "refused"), ("skipped",) * 3],
 )
 def test_one_that_learned_or_had_nothing_to_learn_has_none(fates: tuple[str, ...]) -> None:
-    assert result(plan(3), [ended(*fates)]).error is None
+    made = result(plan(3), [ended(*fates)])
+    assert (made.status, made.error) == ("done", None)
+
+
+def test_a_run_that_a_cap_ended_before_it_learned_is_one_that_a_cap_ended() -> None:
+    barren = result(plan(3), [ended("refused", "refused", "deferred")])
+    cut = cut_short(barren, Cut(batches=1, reason="budget: 2 of 2 calls"))
+    assert (cut.status, cut.error) == ("budget", None)
+    assert "nothing was learned: of 3 traces 2 refused, 1 deferred" in cut.note
+
+
+def test_a_nights_own_retry_that_settles_nothing_is_done_and_any_other_result_stays() -> None:
+    barren = result(plan(2), [ended("refused", "failed")])
+    again = tried_again(barren)
+    assert (again.status, again.error, again.fates) == ("done", None, barren.fates)
+    learned_some = result(plan(2), [ended("learned", "failed")])
+    assert tried_again(learned_some) == learned_some
 
 
 def test_that_no_trace_taught_anything_is_said() -> None:
@@ -249,6 +266,14 @@ def test_a_night_and_its_backlog_are_one_result_where_the_playbook_stands_afterw
     assert both.note == "backlog: 2 tried again, 1 settled, 1 left in it"
     assert both.tokens.this_run == 120
     assert both.model_calls == dict.fromkeys(STAGES, 0)
+
+
+def test_a_backlog_that_a_cap_cut_short_gives_the_night_its_status_and_says_why() -> None:
+    night, again = result(plan(1), [ended("learned")]), result(plan(2), [ended("learned", "deferred")])
+    both = with_backlog(night, cut_short(again, Cut(batches=1, reason="budget: 9 of 9 calls")))
+    assert (both.status, both.error) == ("budget", None)
+    assert "1 left in it; budget: 9 of 9 calls" in both.note
+    assert with_backlog(night, again).status == "done"
 
 
 def test_a_cost_of_which_a_part_is_unknown_is_at_least_the_rest() -> None:

@@ -17,7 +17,7 @@ from combee_core.cli import logs
 from combee_core.cli.show import run_lines
 from combee_core.config import RunRequest
 from combee_core.days import zone
-from combee_core.errors import CombeeError, RunStopped, UsageError
+from combee_core.errors import BudgetSpent, CombeeError, RunStopped, UsageError
 from combee_core.events import event
 from combee_core.records import RunResult
 
@@ -123,8 +123,9 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
             learned = [line for line in result.days if line.happened in ("learned", "supplement")]
             published = f"{len(learned)} days were learned and stay published" if learned else "nothing was published"
             way = f"; mend the cause, then: combee rerun {result.flow_run_id}"
-            if result.status == "budget":
-                way = "; --on-budget publish would have published the batches that are complete"
+            if isinstance(error, BudgetSpent):
+                complete = f"the {error.held} batches that are complete"
+                way = f"; --on-budget publish would have published {complete}" if error.held else ""
             elif isinstance(error, RunStopped):
                 way = ""
             note(f"{published}{way}", "rerun")
