@@ -14,7 +14,7 @@ from combee_core.config import ModelSettings
 from combee_core.errors import RunError
 from combee_core.ledger import STAGES, Ledger
 from combee_core.outcome import NothingLearned, cut_short, failed, finished, replayed, tried_again, with_backlog
-from combee_core.records import Cut, Failure, Plan, RunResult, State
+from combee_core.records import Cut, Failure, Plan, RunResult, State, TraceFate
 from combee_core.states import States
 from combee_core.tally import MOST_SET_ASIDE
 from combee_core.types import SetAside, Survival, Unread

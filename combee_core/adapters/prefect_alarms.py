@@ -72,7 +72,7 @@ def automations(action: Mapping[str, Any], silence: int) -> Iterator[Automation]
     )
     yield Automation(
         name="combee: an alarm",
-        description="A run said that somebody should look: no traces, little learned, low survival, high cost, failed.",
+        description="A run said that somebody should look: no traces, little learned, low survival, cost, cap, failed.",
         trigger={**_event(["combee.alarm.*"]), "match": {"prefect.resource.id": "combee.playbook.*"}},
         actions=(_telling(action, _ALARM_PAYLOAD),),
     )
