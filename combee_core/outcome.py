@@ -11,7 +11,7 @@ from combee_core.base import is_simulated
 from combee_core.config import RunRequest
 from combee_core.errors import BudgetSpent, ModelAway, ModelError, RunError, RunStopped, StoreError
 from combee_core.ledger import STAGES, Ledger
-from combee_core.records import Accounting, Amounts, Cut, Failure, Plan, RunResult, State, Status, TraceFate
+from combee_core.records import Accounting, Amounts, Cut, Failure, Plan, RunResult, State, Status, TraceFate, together
 from combee_core.shuffle import SMALLEST
 from combee_core.tally import Tally, tally
 from combee_core.types import SetAside
@@ -161,25 +161,14 @@ def with_backlog(night: RunResult, again: RunResult) -> RunResult:
             "status": again.status if is_cut else night.status,
             "note": _joined(night.note, note, again.note if is_cut else ""),
             "model_calls": calls,
-            "tokens": _added(night.tokens, again.tokens),
-            "cost": _added(night.cost, again.cost),
+            "tokens": together((night.tokens, again.tokens)),
+            "cost": together((night.cost, again.cost)),
         }
     )
 
 
 def _joined(*notes: str) -> str:
     return "; ".join(filter(None, notes))
-
-
-def _added(one: Amounts, other: Amounts) -> Amounts:
-    """Both together; a sum with an unknown part is at least the rest."""
-    unknown = one.at_least or other.at_least
-    sums: dict[str, float | int | None] = {}
-    for name in ("this_run", "total"):
-        known = [value for value in (getattr(one, name), getattr(other, name)) if value is not None]
-        unknown = unknown or len(known) == 1
-        sums[name] = sum(known) if known else None
-    return Amounts(**sums, at_least=unknown)
 
 
 def _barren(plan: Plan, counts: Accounting, fates: Iterable[TraceFate]) -> Failure | None:
