@@ -177,7 +177,7 @@ def finish(shop: Workshop) -> RunResult:
     """Publish, record the result, say what changed. Raises `RunError` if a batch has left no state."""
     calls(shop.client.settle())
     states, planned, cut = shop.run.states(), sizing.current(shop), shop.run.cut()
-    expected = cut.batches if cut else planned.count
+    expected = shop.run.expected
     if len(states) != expected:
         raise RunError(f"{len(states)} of {expected} batches have a state; run again", "publish")
     version, set_aside = publish(shop.plan, states, shop.versions, shop.learner, flow_run_id=top_id())

@@ -16,7 +16,7 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRun
 from combee_core.adapters.stores import open_store
 from combee_core.config import Budget, DateRange, Nights, RunRequest, RunSettings, Source
 from combee_core.day_runs import DayInput, choose
-from combee_core.errors import BudgetSpent, RunHeld, UsageError
+from combee_core.errors import RunHeld, UsageError
 from combee_core.markers import marker_of
 from combee_core.playbook import Playbook
 from combee_core.records import RunResult
@@ -170,7 +170,7 @@ def test_what_a_cap_of_the_day_leaves_of_a_backfill_waits_where_complete_batches
     assert told(part) == [(2, "learned", 4), (3, "no traces", 0), (4, "stopped", 4)]
     assert "not reached: 2026-03-04: a cap of all runs of a day in UTC" in part.note
     _, error = start("backfill", capped("hold"), days=DAYS, force=False, independent=False)
-    assert isinstance(error, BudgetSpent)
+    assert "--max-calls" in str(error)
     _, error = start("backfill", capped("publish"), days=DAYS, force=False, independent=False)
     assert isinstance(error, BudgetSpent), "it has published nothing"
     done, error = start("backfill", capped("publish", 1000), days=DAYS, force=True, independent=False)
@@ -194,6 +194,20 @@ def test_a_night_first_learns_the_days_that_were_missed(tmp_path: Path) -> None:
     assert traces.versions()[0].as_of == yesterday
     rerun, _ = restart(night.flow_run_id)
     assert (calls(rerun), [line.happened for line in rerun.days]) == (0, ["learned", "already learned"])
+
+
+def test_a_missed_day_that_is_dearer_than_a_run_may_be_does_not_keep_the_night_from_its_own(tmp_path: Path) -> None:
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    days = Traces(tmp_path, [yesterday - timedelta(days=1), yesterday])
+    dear = days.rows(yesterday - timedelta(days=1))
+    more = [{**row, "id": f"{row['id']}-{n}", "input": f"{row['input']} ({n})"} for row in dear for n in range(8)]
+    days.write(yesterday - timedelta(days=1), [*dear, *more])
+    asked = days.request()
+    asked = asked.model_copy(update={"settings": asked.settings.model_copy(update={"budget": Budget(calls=12)})})
+    night, error = start("nightly", asked, nights=Nights(lookback=1))
+    assert "--max-calls" in str(error)
+    assert [(line.day, line.happened) for line in night.days][-1] == (yesterday, "learned")
+    assert days.versions()[0].as_of == yesterday
 
 
 @pytest.mark.parametrize(
