@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 
 import pytest
 from command import Combee
+from day_files import day_file
 from simserver import SimulatedServer, simulated_server
 
 from combee_core.adapters.stores import open_store
 from combee_core.backlog import entries
-from combee_core.simulation.day import day_jsonl
-from combee_core.simulation.world import World
 
 
 @pytest.fixture
@@ -26,9 +24,7 @@ def server(tmp_path: Path) -> Iterator[SimulatedServer]:
 @pytest.fixture
 def traces(tmp_path: Path) -> Path:
     """Twelve runs."""
-    path = tmp_path / "day.jsonl"
-    path.write_bytes(day_jsonl(World(0), 12, 0, date(2026, 3, 2)))
-    return path
+    return day_file(tmp_path, 12)
 
 
 def learn(traces: Path, store: str, *more: object) -> tuple[object, ...]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 
 import pytest
 from command import Combee
+from day_files import day_file
 from simserver import SimulatedServer, simulated_server
-
-from combee_core.simulation.day import day_jsonl
-from combee_core.simulation.world import World
 
 PASSING = (
     "429,retry_after=0.2",
@@ -37,9 +34,7 @@ def server(tmp_path: Path) -> Iterator[SimulatedServer]:
 @pytest.fixture
 def day(tmp_path: Path) -> Path:
     """Thirty runs of our own."""
-    path = tmp_path / "day.jsonl"
-    path.write_bytes(day_jsonl(World(0), 30, 0, date(2026, 3, 2)))
-    return path
+    return day_file(tmp_path, 30)
 
 
 def learn(server: SimulatedServer, day: Path, store: Path, *more: object) -> tuple[object, ...]:

@@ -7,18 +7,15 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import Combee, kill
+from day_files import day_file
 from real_data import TAU_BENCH, needs
 from seaweed import Seaweed
 from simserver import SimulatedServer, simulated_server
-
-from combee_core.simulation.day import day_jsonl
-from combee_core.simulation.world import World
 
 MODEL = "openai/simulated/overload"
 
@@ -33,9 +30,7 @@ def server(tmp_path: Path) -> Iterator[SimulatedServer]:
 @pytest.fixture
 def day(tmp_path: Path) -> Path:
     """A file of 40 runs of our own."""
-    path = tmp_path / "day.jsonl"
-    path.write_bytes(day_jsonl(World(0), 40, 0, date(2026, 3, 2)))
-    return path
+    return day_file(tmp_path, 40)
 
 
 PAPER = ("--batch-size", 40, "--merge", "paper")

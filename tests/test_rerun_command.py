@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 
 import pytest
 from command import Combee
+from day_files import day_file
 from simserver import SimulatedServer, simulated_server
-
-from combee_core.simulation.day import day_jsonl
-from combee_core.simulation.world import World
 
 MODEL = "openai/simulated/overload"
 
@@ -25,9 +22,7 @@ def server(tmp_path: Path) -> Iterator[SimulatedServer]:
 
 @pytest.fixture
 def day(tmp_path: Path) -> Path:
-    path = tmp_path / "day.jsonl"
-    path.write_bytes(day_jsonl(World(0), 12, 0, date(2026, 3, 2)))
-    return path
+    return day_file(tmp_path, 12)
 
 
 def test_what_failed_is_listed_explained_without_a_call_and_then_gone_on_with(

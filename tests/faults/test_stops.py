@@ -9,17 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command import ROOT, Combee
+from day_files import day_file
 from prefect_http import address, api
 from simserver import SimulatedServer, simulated_server
-
-from combee_core.simulation.day import day_jsonl
-from combee_core.simulation.world import World
 
 MODEL = "openai/simulated/overload"
 AT_FOUR = ("--concurrency", 4, "--max-concurrency", 4, "--hedge", 0)
@@ -33,9 +30,7 @@ def server(tmp_path: Path) -> Iterator[SimulatedServer]:
 
 @pytest.fixture
 def day(tmp_path: Path) -> Path:
-    path = tmp_path / "day.jsonl"
-    path.write_bytes(day_jsonl(World(0), 40, 0, date(2026, 3, 2)))
-    return path
+    return day_file(tmp_path, 40)
 
 
 def begun(combee: Combee, server: SimulatedServer, *args: object) -> subprocess.Popen[str]:
