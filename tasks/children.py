@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from tasks.setting import setting
 
 
 @contextmanager
 def without_heartbeats() -> Iterator[None]:
     """Flows that are called inside send no heartbeat: joining its thread costs a second. The top run keeps its own."""
-    if PREFECT_FLOWS_HEARTBEAT_FREQUENCY.value() is None:
-        # Other settings are a new copy of all of them, which Prefect reads from everywhere again.
-        yield
-        return
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+    with setting("flows", "heartbeat_frequency", None):
         yield

@@ -52,7 +52,7 @@ def open_run(request: RunRequest) -> Opened:
 
     A flow run that was rerun goes on with the plan that it had, whatever the source holds now.
     """
-    if top_id() == str(flow_run.id):
+    if is_top():
         forget_input()
     store = open_store(request.store)
     probe(store)

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from prefect.blocks.core import Block
 from prefect.filesystems import LocalFileSystem, RemoteFileSystem, WritableFileSystem
+from prefect.settings import PREFECT_API_URL
 
 
 def register(store: str) -> str:
@@ -17,12 +18,17 @@ def register(store: str) -> str:
 
     Raises `ValueError` for a memory store: results that end with the process cannot be resumed from.
     """
+    return _registered(store, os.environ.get("AWS_ENDPOINT_URL"), PREFECT_API_URL.value())
+
+
+@lru_cache(maxsize=8)
+def _registered(store: str, endpoint: str | None, api: str | None) -> str:
+    """Once for a process and a server: a backfill asks for each of its days."""
     name = "combee-" + sha256(store.encode()).hexdigest()[:12]
     block: LocalFileSystem | RemoteFileSystem
     if store.startswith("file://"):
         block = LocalFileSystem(basepath=unquote(urlparse(store).path) + "/results")
     elif store.startswith("s3://"):
-        endpoint = os.environ.get("AWS_ENDPOINT_URL")
         options = {"client_kwargs": {"endpoint_url": endpoint}} if endpoint else {}
         block = RemoteFileSystem(basepath=f"{store}/results", settings={"use_listings_cache": False, **options})
     else:

@@ -12,10 +12,11 @@ from time import monotonic
 from uuid import UUID
 
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+from prefect.settings import PREFECT_API_URL
 
 from combee_core.adapters.looping import is_asking
 from combee_core.adapters.workshop import PATIENCE, close, wind_down
+from tasks.setting import setting
 
 INTERVAL = 2.0
 """Seconds between two looks."""
@@ -39,7 +40,7 @@ def watching(
 
     def watch() -> None:
         seen = monotonic()
-        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), get_client(sync_client=True) as client:
+        with setting("client", "max_retries", 0), get_client(sync_client=True) as client:
             while not over.wait(interval):
                 state = _state(client, flow_run_id)
                 if state in ("CANCELLING", "CANCELLED"):
