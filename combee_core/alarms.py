@@ -107,9 +107,8 @@ def _survival(result: RunResult, bars: AlarmBars) -> Iterator[Alarm]:
     before, after = result.survival[0].before, result.survival[-1].after
     if after / before < bars.survival:
         text = (
-            f"{result.playbook}: {after} of {before} distinct insights ({after / before:.0%}) came out of the reduce, "
-            f"below the bar of {bars.survival:.0%}: smaller batches or --grouping bounded keep more, unless the "
-            "playbook says it all already"
+            f"{result.playbook}: {after} of {before} new insights ({after / before:.0%}) came out of the reduce, "
+            f"below the bar of {bars.survival:.0%}: smaller batches or --grouping bounded keep more"
         )
         yield Alarm(kind="survival", severity="warning", message=text, figures={"before": before, "after": after})
 

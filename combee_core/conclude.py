@@ -110,5 +110,5 @@ def conclude(
         groups=len(results.groups),
         calls=sum(curated.calls for curated in results.curated),
         copies_met=copies_met(results.groups),
-        survival=survival(results.insights, results.levels, tell),
+        survival=survival(results.insights, results.levels, learner.statements(state), tell),
     )

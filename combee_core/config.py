@@ -146,7 +146,7 @@ class AlarmBars(Form):
     """When a run's end raises an alarm. Never part of what a run learns."""
 
     learned: float = Field(0.8, ge=0, le=1, description="Share of the traces that are read to the end")
-    survival: float = Field(0.2, ge=0, le=1, description="Share of the distinct insights that leave the reduce")
+    survival: float = Field(0.2, ge=0, le=1, description="Share of the new insights that leave the reduce")
     silent: int = Field(20, gt=0, description="Traces from which it is an alarm that none taught anything")
     cost: float | None = Field(None, gt=0, description="US dollars that a run may cost")
 

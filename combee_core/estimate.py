@@ -15,11 +15,10 @@ from pydantic import Field
 from combee_core.base import Noun
 from combee_core.call_counts import reduce_calls
 from combee_core.calls import Prices, Usage
-from combee_core.config import RunSettings
+from combee_core.config import STAGES, RunSettings
 from combee_core.expected import Weights, expected_reduce, room
 from combee_core.experience import ASSUMED, Experience
 from combee_core.fitting import expected_delay
-from combee_core.ledger import STAGES
 from combee_core.pace import SPREAD, Stage, batch_seconds
 from combee_core.sizes import Fit
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from combee_core.base import Noun
 from combee_core.calls import Receipt, Usage
-from combee_core.config import STAGES as STAGES
+from combee_core.config import STAGES
 from combee_core.ports import Store
 from combee_core.saving import read_record, write_record
 

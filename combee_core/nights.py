@@ -11,10 +11,9 @@ from datetime import date, datetime, timedelta
 from itertools import count
 
 from combee_core.base import Noun, content_hash
-from combee_core.config import DateRange, Nights, RunRequest, Source
+from combee_core.config import STAGES, DateRange, Nights, RunRequest, Source
 from combee_core.days import zone
 from combee_core.errors import StoreError
-from combee_core.ledger import STAGES
 from combee_core.ports import Store
 from combee_core.records import Accounting, DayResult, RunResult, together
 

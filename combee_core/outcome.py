@@ -8,9 +8,9 @@ from typing import Any
 
 from combee_core.accounting import account
 from combee_core.base import is_simulated
-from combee_core.config import RunRequest
+from combee_core.config import STAGES, RunRequest
 from combee_core.errors import BudgetSpent, ModelAway, ModelError, RunError, RunStopped, StoreError
-from combee_core.ledger import STAGES, Ledger
+from combee_core.ledger import Ledger
 from combee_core.records import Accounting, Amounts, Cut, Failure, Plan, RunResult, State, Status, TraceFate, together
 from combee_core.shuffle import SMALLEST
 from combee_core.tally import Tally, tally

@@ -199,6 +199,9 @@ class Learner(Protocol[S]):
     def context(self, state: S) -> str:
         """What agents read."""
 
+    def statements(self, state: S) -> Sequence[str]:
+        """What the state says, one by one: an insight that is among it is nothing new."""
+
     def solve(self, state: S, sample: Sample) -> Question[Solution]:
         """The generator's question."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from combee_core.config import STAGES
 from combee_core.diff import Diff
-from combee_core.ledger import STAGES
 from combee_core.playbook import Bullet
 from combee_core.records import Amounts, RunResult
 from combee_core.tally import MOST_SHOWN, Tally
@@ -70,12 +70,14 @@ def parts_read(result: RunResult) -> str:
 
 
 def insights(levels: Sequence[Survival]) -> str:
-    """How many insights went in and left each level: of all batches, so that one that came up in two counts twice."""
+    """How many new insights went in and left each level, of all batches: one that came up in two counts twice."""
     if not levels:
         return ""
     path = "".join(f", {level.after} {_LEFT.get(level.level, level.level)}" for level in levels)
     estimated = " (estimated)" if any(level.estimated for level in levels) else ""
-    return f"insights: {levels[0].before} distinct{path}{estimated}"
+    known = levels[0].known
+    old = f"; {known} more {'was' if known == 1 else 'were'} in the playbook before" if known else ""
+    return f"insights: {levels[0].before} distinct{path}{old}{estimated}"
 
 
 def _sentence(text: str) -> str:

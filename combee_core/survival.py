@@ -15,21 +15,24 @@ Tell = Callable[[str], Collection[Hashable]]
 def survival(
     insights: Sequence[str],
     levels: Sequence[tuple[str, Sequence[str]]],
+    said_before: Sequence[str] = (),
     tell: Tell | None = None,
     embed: Embed = vectors,
 ) -> tuple[Survival, ...]:
     """For each level (its name, and what its operations say) how many of the distinct `insights` are still there.
 
+    An insight that is among what was `said_before` is not new, and counted apart.
     With `tell` an insight is a known rule. Without it it is a cluster of texts that are alike, by the same rule as in
     the merge, and the figures are an estimate: an insight that a curator put in quite different words counts as lost.
     Nothing in, no figures.
     """
     if not insights:
         return ()
-    texts = [list(insights), *(list(said) for _, said in levels)]
-    known, *after = _told(texts, tell) if tell else _alike(texts, embed)
+    texts = [list(insights), list(said_before), *(list(said) for _, said in levels)]
+    found, old, *after = _told(texts, tell) if tell else _alike(texts, embed)
+    new, known = found - old, len(found & old)
     return tuple(
-        Survival(level=name, before=len(known), after=len(known & there), estimated=tell is None)
+        Survival(level=name, before=len(new), after=len(new & there), known=known, estimated=tell is None)
         for (name, _), there in zip(levels, after, strict=True)
     )
 

@@ -105,5 +105,6 @@ def _sum(so_far: Survival | None, more: Survival) -> Survival:
         level=more.level,
         before=so_far.before + more.before,
         after=so_far.after + more.after,
+        known=so_far.known + more.known,
         estimated=so_far.estimated or more.estimated,
     )

@@ -267,14 +267,16 @@ class Merged(Noun):
 
 
 class Survival(Noun):
-    """How many distinct insights went into the reduce and came out of one of its levels.
+    """How many distinct new insights went into the reduce and came out of one of its levels.
 
-    `estimated` where an insight is a cluster of similar texts and not a known rule.
+    Insights that say what was in the playbook before are not new: that they are `known` counts apart, since a curator
+    is right to leave them alone. `estimated` where an insight is a cluster of similar texts and not a known rule.
     """
 
     level: str
     before: int
     after: int
+    known: int = 0
     estimated: bool = True
 
     @property

@@ -13,13 +13,12 @@ from prefect.runtime import flow_run
 from combee_core import nights
 from combee_core.adapters.stores import open_store
 from combee_core.base import is_simulated
-from combee_core.config import DateRange, Nights, RunRequest
+from combee_core.config import STAGES, DateRange, Nights, RunRequest
 from combee_core.day_runs import Choice, DayInput, choose, leave_mark, outlook
 from combee_core.days import is_over
 from combee_core.errors import BudgetSpent, CombeeError, RunError, RunHeld, RunStopped, UsageError
 from combee_core.events import event, some
 from combee_core.learners import load_learner
-from combee_core.ledger import STAGES
 from combee_core.nights import Night, day_result, night_days, night_of, note_day, noted_days, summed
 from combee_core.outcome import replayed, status_of, with_note
 from combee_core.publish import refuse_mixing
@@ -214,7 +213,7 @@ def of_night(request: RunRequest, nights: Nights) -> Agenda:
     Raises `UsageError` for a day in the future and an unknown time zone.
     """
     if request.source.day:
-        _has_begun(request.source.day, request.source.timezone)
+        _must_have_begun(request.source.day, request.source.timezone)
     start = flow_run.scheduled_start_time or datetime.now(UTC)
     store = open_store(request.store)
     return Agenda(request, night_of(store, top_id(), lambda: night_days(request.source, nights, start)))
@@ -224,7 +223,7 @@ def of_backfill(request: RunRequest, days: DateRange, *, force: bool, independen
     """Every day of the range. Raises `UsageError` for days that have not begun and an unknown time zone."""
     if request.source.day:
         raise UsageError("a backfill is of a range of days; leave the source's own day empty")
-    _has_begun(days.last, request.source.timezone)
+    _must_have_begun(days.last, request.source.timezone)
     store = open_store(request.store)
 
     def chosen() -> Night:
@@ -239,7 +238,8 @@ def of_backfill(request: RunRequest, days: DateRange, *, force: bool, independen
     return Agenda(request, night_of(store, top_id(), chosen))
 
 
-def _has_begun(day: date, timezone: str) -> None:
+def _must_have_begun(day: date, timezone: str) -> None:
+    """Raises `UsageError` for a day that has not; one that is not over is warned of."""
     if not is_over(day, timezone, datetime.now(UTC)):
         text = f"{day} is not over in {timezone}: later traces will be missing"
         event(get_run_logger(), logging.WARNING, "day-not-over", text, day=day.isoformat())

@@ -207,5 +207,11 @@ def test_survival_is_told_by_level_with_the_rounds_between() -> None:
     assert [(one.after, one.estimated) for one in known] == [(1, False), (1, False), (1, False), (0, False)]
 
 
+def test_what_the_playbook_says_already_is_not_counted_as_lost() -> None:
+    taught = conclude(1, EMPTY, 1, batch(add(insight(1), "t01")), learner=ACE)
+    (*_, figure) = conclude(2, ACE.load(taught.state), 2, batch(), learner=ACE).survival
+    assert (figure.before, figure.after, figure.known) == (0, 0, 1)
+
+
 def test_a_batch_that_taught_nothing_has_no_survival() -> None:
     assert conclude(1, EMPTY, 1, Results(), learner=ACE).survival == ()

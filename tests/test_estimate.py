@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from combee_core.call_counts import reduce_calls
 from combee_core.calls import Prices
-from combee_core.config import ModelSettings, RunSettings
+from combee_core.config import STAGES, ModelSettings, RunSettings
 from combee_core.estimate import Basis, Count, Estimate, Load, estimate
 from combee_core.experience import Experience
 from combee_core.fitting import fit
-from combee_core.ledger import STAGES
 
 PAPER = RunSettings(grouping="paper", merge="paper", copies=2)
 BOUNDED = RunSettings(grouping="bounded", merge="cluster")

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from run_records import KEY, receipt
 
 from combee_core.calls import Receipt, Usage
+from combee_core.config import STAGES
 from combee_core.errors import StoreUnavailable
-from combee_core.ledger import STAGES, Ledger, Spend
+from combee_core.ledger import Ledger, Spend
 from combee_core.ports import Blob, Store
 from combee_core.saving import write_record
 

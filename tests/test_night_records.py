@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_records import DAY, request
 
-from combee_core.config import DateRange, RunSettings
-from combee_core.ledger import STAGES
+from combee_core.config import STAGES, DateRange, RunSettings
 from combee_core.nights import (
     Night,
     Undertaking,

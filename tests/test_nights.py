@@ -13,11 +13,10 @@ from run_records import DAY, request
 
 from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Client
-from combee_core.config import ModelSettings, RunSettings
+from combee_core.config import STAGES, ModelSettings, RunSettings
 from combee_core.cutting import next_batch
 from combee_core.errors import CombeeError
 from combee_core.inline import Inline
-from combee_core.ledger import STAGES
 from combee_core.outcome import failed, finished, replayed
 from combee_core.publish import publish
 from combee_core.records import Batch, Failure, Item, RunResult, Sizing, State

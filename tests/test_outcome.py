@@ -10,9 +10,9 @@ from asking import memory
 from run_records import DAY, KEY, learned, plan, receipt, request
 
 from combee_core.calls import Usage
-from combee_core.config import ModelSettings
+from combee_core.config import STAGES, ModelSettings
 from combee_core.errors import RunError
-from combee_core.ledger import STAGES, Ledger
+from combee_core.ledger import Ledger
 from combee_core.outcome import NothingLearned, cut_short, failed, finished, replayed, tried_again, with_backlog
 from combee_core.records import Cut, Failure, Plan, RunResult, State, TraceFate
 from combee_core.states import States

@@ -161,8 +161,10 @@ def test_groups_that_were_read_in_parts_are_told_and_others_are_not() -> None:
     assert "were read in" not in what_changed(result(groups=(6, 4), calls=10), UNCHANGED, NOTHING)
 
 
-def figures(estimated: bool, **left: int) -> tuple[Survival, ...]:
-    return tuple(Survival(level=name, before=40, after=count, estimated=estimated) for name, count in left.items())
+def figures(estimated: bool, known: int = 0, **left: int) -> tuple[Survival, ...]:
+    return tuple(
+        Survival(level=name, before=40, after=count, known=known, estimated=estimated) for name, count in left.items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,6 +173,8 @@ def figures(estimated: bool, **left: int) -> tuple[Survival, ...]:
         (figures(True, curate=31, merge=29), "40 distinct, 31 left the curators, 29 the merge (estimated)."),
         (figures(False, curate=31, merge=29), "40 distinct, 31 left the curators, 29 the merge."),
         (figures(False, curate=31), "40 distinct, 31 left the curators."),
+        (figures(False, known=2, curate=31), "40 distinct, 31 left the curators; 2 more were in the playbook before."),
+        (figures(False, known=1, curate=31), "40 distinct, 31 left the curators; 1 more was in the playbook before."),
     ],
 )
 def test_what_became_of_the_insights_is_told_as_the_result_has_it(levels: tuple[Survival, ...], told: str) -> None:

@@ -24,7 +24,7 @@ def aside(*numbers: int) -> tuple[SetAside, ...]:
 
 
 def level(name: str, before: int, after: int, estimated: bool = False) -> Survival:
-    return Survival(level=name, before=before, after=after, estimated=estimated)
+    return Survival(level=name, before=before, after=after, known=2 * before, estimated=estimated)
 
 
 def test_no_state_adds_up_to_nothing() -> None:

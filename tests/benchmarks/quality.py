@@ -148,7 +148,7 @@ class Bench:
         return Inline(ACE, client, settings, World(self.seed).score, naive=naive)
 
     def _row(self, form: str, merger: str, settings: RunSettings, results: Results) -> Row:
-        levels = survival(results.insights, results.levels, tell)
+        levels = survival(results.insights, results.levels, tell=tell)
         receipts = [*results.merged.receipts, *(receipt for one in results.curated for receipt in one.receipts)]
         return Row(
             form=form,

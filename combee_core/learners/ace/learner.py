@@ -106,6 +106,10 @@ class AceLearner:
         """The text form, with counters."""
         return self._shelf.text(state, ("playbook",), lambda: playbook_text.render(state))
 
+    def statements(self, state: Playbook) -> list[str]:
+        """The bullets' texts."""
+        return [bullet.text for bullet in state.bullets]
+
     def solve(self, state: Playbook, sample: Sample) -> Question[Solution]:
         """The generator's question."""
         prompt = self._prompt("generator", state, "rollout", sample.id, layout.problem(sample), schemas.GENERATOR)
