@@ -153,8 +153,11 @@ class Agenda:
             self._say(line)
 
     def _recall(self, line: DayResult) -> None:
-        result = Run(self._store, line.run).result()
-        self._results.append(replayed(result) if result else self._standing())
+        recorded = Run(self._store, line.run).result()
+        result = replayed(recorded) if recorded else self._standing()
+        if line.day == self._night.own:
+            report.accounting(result)
+        self._results.append(result)
         self._say(line.model_copy(update={"model_calls": 0}))
 
     def _end(self, line: DayResult) -> None:

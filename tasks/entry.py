@@ -211,11 +211,13 @@ def ended(result: RunResult) -> RunResult:
 
 
 def recorded(opened: Opened) -> RunResult:
-    """The result of a finished run, with nothing asked and nothing spent."""
+    """The result of a finished run, with nothing asked and nothing spent; shown as any run's."""
     result = open_workshop(opened.place).run.result()
     if result is None:
         raise RunError(f"run {opened.place.run} has no result yet")
-    return outcome.replayed(result)
+    replayed = outcome.replayed(result)
+    report.accounting(replayed)
+    return replayed
 
 
 def loud(result: RunResult) -> RunResult:

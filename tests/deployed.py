@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
@@ -27,14 +27,6 @@ from tasks import crashed
 ROOT = Path(__file__).parents[1]
 ONE = ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW)
 
-_SERVE = """
-import json, sys
-from prefect import serve
-from flows.nightly import nightly
-if __name__ == "__main__":
-    serve(nightly.to_deployment(sys.argv[1], parameters=json.loads(sys.argv[2])), pause_on_shutdown=False)
-"""
-
 
 @dataclass
 class Deployed:
@@ -42,7 +34,7 @@ class Deployed:
 
     api: str
     folder: Path
-    name: str = field(default_factory=lambda: f"night-{uuid.uuid4().hex[:8]}")
+    label: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @classmethod
@@ -55,6 +47,11 @@ class Deployed:
         finally:
             for process in made.processes:
                 made.kill(process)
+
+    @property
+    def name(self) -> str:
+        """Of the deployment, as `combee serve --name` makes it of the label."""
+        return f"nightly-{self.label}"
 
     def deploy(self, request: RunRequest) -> None:
         """A deployment in a work pool of its own, one run at a time, with this request."""
@@ -77,19 +74,20 @@ class Deployed:
         how = ("--pool", self.name, "--type", "process", "--limit", "1")
         return self._started(["-m", "prefect", "--no-prompt", "worker", "start", *how], "started!")
 
-    def serve(self, request: RunRequest) -> subprocess.Popen[bytes]:
-        """A process that serves the deployment, ready for work."""
-        parameters = json.dumps({"request": request.model_dump(mode="json", exclude_none=True)})
-        script = self.folder / "serve.py"
-        script.write_text(_SERVE)
-        return self._started([str(script), self.name, parameters], "being served")
+    def serve(self, configuration: str) -> subprocess.Popen[bytes]:
+        """`combee serve` with a run configuration in TOML, ready for work."""
+        file = self.folder / "night.toml"
+        file.write_text(configuration)
+        how = ("--config", str(file), "--name", self.label, "--json")
+        return self._started(["-m", "combee_core.cli", "serve", *how], '{"deployments": ')
 
-    def order(self, request: RunRequest | None = None) -> UUID:
-        """A flow run of the deployment, due now."""
+    def order(self, request: RunRequest | None = None, due: datetime | None = None) -> UUID:
+        """A flow run of the deployment, due now or at that time, which may be long over."""
         parameters = {"request": request.model_dump(mode="json", exclude_none=True)} if request else None
+        state = Scheduled(scheduled_time=due) if due else None
         with get_client(sync_client=True) as client:
             found = client.read_deployment_by_name(f"nightly/{self.name}")
-            return client.create_flow_run_from_deployment(found.id, parameters=parameters).id
+            return client.create_flow_run_from_deployment(found.id, parameters=parameters, state=state).id
 
     def logs(self) -> str:
         """What its processes have said last."""
@@ -118,6 +116,7 @@ class Deployed:
     def _environ(self) -> Mapping[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "COMBEE_"))}
         own = {"PREFECT_API_URL": self.api, "PREFECT_HOME": str(self.folder / "home"), "PYTHONPATH": str(ROOT)}
+        own |= {"COMBEE_HOME": str(self.folder / "home")}
         often = {"PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_RUNNER_POLL_FREQUENCY": "1", "COLUMNS": "500"}
         return {**kept, **own, **often, "OPENAI_API_KEY": "none", "DO_NOT_TRACK": "1"}
 

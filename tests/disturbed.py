@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -58,6 +59,11 @@ class Night:
         source = Source(uris=(str(self._file()),), day=self.day)
         settings = RunSettings(batch_size=BATCH, model=model)
         return RunRequest(playbook="p", store=self.uri, source=source, settings=settings)
+
+    @property
+    def configuration(self) -> str:
+        """The same night as a run configuration in TOML."""
+        return "\n".join(_toml(self.request.model_dump(mode="json", exclude_defaults=True)))
 
     @property
     def store(self) -> Store:
@@ -114,6 +120,15 @@ class Night:
         if not path.exists():
             path.write_bytes(day_jsonl(World(0), self.traces, 0, self.day))
         return path
+
+
+def _toml(table: Mapping[str, Any], *path: str) -> Iterator[str]:
+    """Plain values are written as in JSON, tables below them."""
+    yield from (f"{name} = {json.dumps(value)}" for name, value in table.items() if not isinstance(value, dict))
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield f"[{'.'.join((*path, name))}]"
+            yield from _toml(value, *path, name)
 
 
 def until(holds: Callable[[], bool], alive: Callable[[], object] = lambda: None, pause: float = 0.01) -> None:

@@ -13,8 +13,8 @@ class Figures:
         """One more row."""
         self._rows.append(tuple(map(str, row)))
 
-    def show(self) -> None:
-        """Print it."""
+    def show(self, total: str = "") -> None:
+        """Print it, and below it what it adds up to."""
         widths = [max(map(len, column)) for column in zip(*self._rows, strict=True)]
         lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in self._rows)
-        print(f"\n\n{self._title}\n" + "\n".join(line.rstrip() for line in lines))
+        print("\n".join(["\n", self._title, *(line.rstrip() for line in lines), *filter(None, [total])]))

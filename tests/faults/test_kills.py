@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from audited import completed, unaccounted
 from command import Combee, kill
 from deployed import Deployed, ended, retry, state_of, unless_failed
 from disturbed import IN_FLIGHT, Night, running, until
@@ -42,6 +43,27 @@ class Killed:
         return self.calls - self.saved
 
 
+@dataclass(frozen=True)
+class Round:
+    """What came of a kill: flow runs that ended as Completed, and those of them that do not account for the traces."""
+
+    seed: int
+    victim: str
+    when: str
+    left: Killed
+    repeated: int
+    completed: int
+    unaccounted: int
+    equal: bool
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        """As it is printed."""
+        left, digest = self.left, "equal" if self.equal else "differs"
+        calls = (left.calls, left.saved, left.in_flight, self.repeated)
+        return self.seed, self.victim, self.when, *calls, left.by, self.completed, self.unaccounted, digest
+
+
 @pytest.fixture(scope="module")
 def calm(combee: Combee, tmp_path_factory: pytest.TempPathFactory) -> Calm:
     """The night without a kill."""
@@ -54,12 +76,24 @@ def calm(combee: Combee, tmp_path_factory: pytest.TempPathFactory) -> Calm:
 
 
 @pytest.fixture(scope="module")
-def figures(calm: Calm) -> Iterator[Figures]:
-    """A row for each round."""
-    columns = ("seed", "killed", "s after call", "calls", "saved", "in flight", "repeated", "went on by", "digest")
-    table = Figures(f"kill -9 at random points; the undisturbed night makes {calm.calls} calls", *columns)
-    yield table
-    table.show()
+def rounds(calm: Calm) -> Iterator[list[Round]]:
+    """Every round that was made; printed at the end."""
+    made: list[Round] = []
+    yield made
+    columns = ("seed", "killed", "s after call", "calls", "saved", "in flight", "repeated", "went on by")
+    title = f"kill -9 at random points; the undisturbed night makes {calm.calls} calls"
+    table = Figures(title, *columns, "completed", "unaccounted", "digest")
+    for one in made:
+        table.add(*one.row)
+    figures = {
+        "rounds": len(made),
+        "equal digests": sum(one.equal for one in made),
+        "calls in flight at the kills": sum(one.left.in_flight for one in made),
+        "repeated calls": sum(one.repeated for one in made),
+        "flow runs Completed": sum(one.completed for one in made),
+        "of them with missing accounting": sum(one.unaccounted for one in made),
+    }
+    table.show("in all: " + ", ".join(f"{name} {number}" for name, number in figures.items()))
 
 
 @pytest.fixture
@@ -91,7 +125,7 @@ def flow_killed(combee: Combee, night: Night, call: int, later: float, by_id: bo
 
 def deployment_killed(deployed: Deployed, night: Night, victim: str, call: int, later: float) -> Killed:
     """A deployment's run: its worker or server killed, with the run or alone, then started anew."""
-    start = deployed.worker if victim.startswith("worker") else lambda: deployed.serve(night.request)
+    start = deployed.worker if victim.startswith("worker") else lambda: deployed.serve(night.configuration)
     if victim.startswith("worker"):
         deployed.deploy(night.request)
     process = start()
@@ -112,7 +146,7 @@ def deployment_killed(deployed: Deployed, night: Night, victim: str, call: int, 
 
 @pytest.mark.parametrize(("seed", "victim"), ROUNDS)
 def test_a_killed_night_ends_as_the_undisturbed_one(
-    combee: Combee, deployed: Deployed, night: Night, calm: Calm, figures: Figures, seed: int, victim: str
+    combee: Combee, deployed: Deployed, night: Night, calm: Calm, rounds: list[Round], seed: int, victim: str
 ) -> None:
     draw = random.Random(seed)
     call, later = draw.randint(1, calm.calls), draw.uniform(0, 2 * LATENCY)
@@ -120,12 +154,14 @@ def test_a_killed_night_ends_as_the_undisturbed_one(
         left = flow_killed(combee, night, call, later, by_id=seed % 2 == 1)
     else:
         left = deployment_killed(deployed, night, victim, call, later)
-    latest = night.latest
+    latest, done, lacking = night.latest, completed(night), unaccounted(night)
     equal = latest is not None and latest.digest == calm.digest
-    when, digest = f"{later:.2f} after {call}", "equal" if equal else "differs"
-    figures.add(seed, victim, when, left.calls, left.saved, left.in_flight, night.repeated, left.by, digest)
+    when = f"{later:.2f} after {call}"
+    rounds.append(Round(seed, victim, when, left, night.repeated, len(done), len(lacking), equal))
     assert equal
     assert night.versions == [1]
     assert night.accounted
+    assert done
+    assert not lacking, "Completed, and the accounting is missing or not that of the store"
     assert night.repeated <= left.in_flight <= IN_FLIGHT
     assert night.calls == calm.calls + night.repeated
