@@ -14,12 +14,12 @@ from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
-from disturbed import FOR_EVER, family, kill_all, running, until
+from disturbed import FOR_EVER, configuration, family, kill_all, running, until
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy, State
 from prefect.client.schemas.responses import SetStateStatus
-from prefect.states import Scheduled
+from prefect.states import Cancelling, Scheduled
 
 from combee_core.config import RunRequest
 from tasks import crashed
@@ -53,6 +53,11 @@ class Deployed:
         """Of the deployment, as `combee serve --name` makes it of the label."""
         return f"nightly-{self.label}"
 
+    @property
+    def file(self) -> Path:
+        """The configuration that is served."""
+        return self.folder / "night.toml"
+
     def deploy(self, request: RunRequest) -> None:
         """A deployment in a work pool of its own, one run at a time, with this request."""
         from flows.nightly import nightly
@@ -74,11 +79,10 @@ class Deployed:
         how = ("--pool", self.name, "--type", "process", "--limit", "1")
         return self._started(["-m", "prefect", "--no-prompt", "worker", "start", *how], "started!")
 
-    def serve(self, configuration: str) -> subprocess.Popen[bytes]:
-        """`combee serve` with a run configuration in TOML, ready for work."""
-        file = self.folder / "night.toml"
-        file.write_text(configuration)
-        how = ("--config", str(file), "--name", self.label, "--json")
+    def serve(self, request: RunRequest) -> subprocess.Popen[bytes]:
+        """`combee serve` with this request in its configuration, ready for work."""
+        self.file.write_text(configuration(request))
+        how = ("--config", str(self.file), "--name", self.label, "--json")
         return self._started(["-m", "combee_core.cli", "serve", *how], '{"deployments": ')
 
     def order(self, request: RunRequest | None = None, due: datetime | None = None) -> UUID:
@@ -140,6 +144,13 @@ def ended(flow_run_id: UUID | str) -> str:
     with get_client(sync_client=True) as client:
         until(lambda: state_of(flow_run_id, client).is_final(), pause=1)
         return state_of(flow_run_id, client).name or ""
+
+
+def cancel(flow_run_id: UUID | str) -> None:
+    """What the page's Cancel does."""
+    with get_client(sync_client=True) as client:
+        answer = client.set_flow_run_state(UUID(str(flow_run_id)), Cancelling())
+    assert answer.status == SetStateStatus.ACCEPT, answer
 
 
 def retry(flow_run_id: UUID | str) -> None:

@@ -61,11 +61,6 @@ class Night:
         return RunRequest(playbook="p", store=self.uri, source=source, settings=settings)
 
     @property
-    def configuration(self) -> str:
-        """The same night as a run configuration in TOML."""
-        return "\n".join(_toml(self.request.model_dump(mode="json", exclude_defaults=True)))
-
-    @property
     def store(self) -> Store:
         """Where it writes."""
         return open_store(self.uri)
@@ -120,6 +115,11 @@ class Night:
         if not path.exists():
             path.write_bytes(day_jsonl(World(0), self.traces, 0, self.day))
         return path
+
+
+def configuration(request: RunRequest) -> str:
+    """A request as a run configuration in TOML."""
+    return "\n".join(_toml(request.model_dump(mode="json", exclude_defaults=True)))
 
 
 def _toml(table: Mapping[str, Any], *path: str) -> Iterator[str]:

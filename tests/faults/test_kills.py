@@ -125,7 +125,7 @@ def flow_killed(combee: Combee, night: Night, call: int, later: float, by_id: bo
 
 def deployment_killed(deployed: Deployed, night: Night, victim: str, call: int, later: float) -> Killed:
     """A deployment's run: its worker or server killed, with the run or alone, then started anew."""
-    start = deployed.worker if victim.startswith("worker") else lambda: deployed.serve(night.configuration)
+    start = deployed.worker if victim.startswith("worker") else lambda: deployed.serve(night.request)
     if victim.startswith("worker"):
         deployed.deploy(night.request)
     process = start()
