@@ -18,12 +18,16 @@ from combee_core.errors import (
     ModelError,
     ModelFailing,
     ModelRefused,
+    ModelTimeout,
     ModelTooLarge,
     ModelUnusable,
 )
 from combee_core.events import event
 from combee_core.ports import LanguageModel
 from combee_core.sending import Sender
+
+_SILENCE = 0.5
+"""Of a time-out: a model that has said nothing for so long hangs; one that is only slow answers somebody meanwhile."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,8 +36,8 @@ _log = logging.getLogger(__name__)
 class Candidate:
     """A model that may be asked, how calls to it are made, and how it has done in this invocation.
 
-    `lost` are the reasons of the calls that failed finally since its last good answer, `useless` those of the answers
-    that could not be used.
+    `lost` are the reasons of the calls that failed finally, or in silence, since its last good answer, `useless` those
+    of the answers that could not be used.
     """
 
     settings: ModelSettings
@@ -71,7 +75,8 @@ class Candidate:
     def failed(self, key: str, error: CombeeError) -> bool:
         """Note an error; True where another model may be asked about `key` in its place.
 
-        After `breaker` final failures in a row, or as many useless answers, the model is out.
+        After `breaker` final failures in a row, or as many useless answers, the model is out. A time-out counts at
+        once where the model has said nothing for half of that time: else one that hangs would cost every retry in full.
         """
         if not isinstance(error, ModelError | AnswerError) or isinstance(error, ModelTooLarge):
             return False
@@ -82,10 +87,14 @@ class Candidate:
         if isinstance(error, AnswerError | ModelRefused):
             # A first answer that was cut is asked for with more room.
             self.useless += [cause(error)] if is_final or not isinstance(error, AnswerTruncated) else []
-        elif is_final:
+        elif is_final or self._is_silent(error):
             self.lost.append(cause(error))
         self._break()
         return is_final and not isinstance(error, AnswerTruncated | ModelRefused)
+
+    def _is_silent(self, error: CombeeError) -> bool:
+        silence = self.sender.clock() - self.sender.heard
+        return isinstance(error, ModelTimeout) and silence >= _SILENCE * self.settings.timeout
 
     def _break(self) -> None:
         most = self.settings.breaker

@@ -6,7 +6,8 @@
     ├── TraceError            a trace that cannot be read
     ├── ModelError            the call to the model
     │   ├── ModelBusy             429, 529: wait `retry_after`, then ask again
-    │   ├── ModelFault            500, time-out, dropped connection: ask again
+    │   ├── ModelFault            500, dropped connection: ask again
+    │   │   └── ModelTimeout          no whole answer in time: ask again
     │   ├── ModelTooLarge         more than the model takes: split
     │   ├── ModelRefused          the provider will not answer this: skip or split
     │   └── ModelUnusable         wrong key, wrong name, no quota: stop
@@ -99,6 +100,10 @@ class ModelFault(ModelError):
     """A passing fault: server error, time-out, dropped connection."""
 
     retryable = True
+
+
+class ModelTimeout(ModelFault):
+    """No whole answer came in time."""
 
 
 class ModelTooLarge(ModelError):

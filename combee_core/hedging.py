@@ -78,6 +78,7 @@ async def first_good(
 ) -> T:
     """The first result of one try or, where that is slow, of two; an error of one does not end the other.
 
+    A second request that still waits for its turn when the first fails is not sent; the caller retries.
     If both fail, `Unfit` is raised before any other error, so that an answer that came counts as an attempt, and a
     final error before a retryable one. A second request that is still under way when the first wins stays in `late`
     until its answer comes; one that was not sent yet never is.
@@ -118,7 +119,11 @@ async def _first_result(tasks: dict[asyncio.Task[T], Try]) -> T:
         for task in done:
             if task.exception() is None:
                 return task.result()
-    errors = [error for task in tasks if (error := task.exception()) and not isinstance(error, Overtaken)]
+        unsent = {task: tasks[task] for task in pending if tasks[task].hedge and tasks[task].sent is None}
+        await _cancel(unsent)
+        pending -= set(unsent)
+    ended = (task.exception() for task in tasks if not task.cancelled())
+    errors = [error for error in ended if error and not isinstance(error, Overtaken)]
     raise min(errors, key=lambda error: (not isinstance(error, Unfit), getattr(error, "retryable", False)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -11,7 +12,16 @@ from typing import Any, Generic, TypeVar
 
 from combee_core.calls import Completion, Receipt, Request, Usage
 from combee_core.config import ModelSettings
-from combee_core.errors import AnswerError, ModelAway, ModelBusy, ModelRefused, ModelUnusable, StoreError
+from combee_core.errors import (
+    AnswerError,
+    ModelAway,
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnusable,
+    StoreError,
+)
 from combee_core.events import event
 from combee_core.hedging import Overtaken, Patience, Try, Unfit, first_good
 from combee_core.ledger import Ledger
@@ -42,6 +52,7 @@ class Call(Generic[V]):
     read: Callable[[Completion, Receipt], V]
     keep: Callable[[V], Awaitable[V]]
     is_answered: bool = False
+    is_given_up: bool = False
 
     def receipt(self, one: Try, model: str, usage: Usage, *, accepted: bool) -> Receipt:
         """Of one request for it."""
@@ -61,7 +72,10 @@ class Call(Generic[V]):
 
 @dataclass
 class Sender:
-    """Makes calls, each with at most 2 × (waits + 1) requests: each of two tries waits out 429 and 529 by itself."""
+    """Makes calls, each with at most 2 × (waits + 1) requests: each of two tries waits out 429 and 529 by itself.
+
+    `heard` is the clock's time of the model's last answer of any kind, errors included.
+    """
 
     model: LanguageModel
     settings: ModelSettings
@@ -70,6 +84,7 @@ class Sender:
     clock: Callable[[], float]
     rng: random.Random
     purse: Purse
+    heard: float = -math.inf
     _late: set[asyncio.Task[Any]] = field(default_factory=set)
     _writing: asyncio.Task[None] | None = None
 
@@ -111,7 +126,7 @@ class Sender:
                 self.purse.hold(call.run, most, self.gate.stop) as hold,
                 self.gate.turn(call.request) as turn,
             ):
-                if call.is_answered:
+                if call.is_answered or (one.hedge and call.is_given_up):
                     raise Overtaken
                 self.purse.send(hold)
                 one.sent = turn.sent
@@ -175,7 +190,7 @@ class Sender:
         self.ledger.asked(call.run, call.request.prompt.stage)
         self._write_soon()
         try:
-            return await self.model.complete(call.request)
+            return await self._complete(call, one)
         except asyncio.CancelledError:
             hold.paid = hold.most  # what it would have cost is not known any more
             self.ledger.paid(call.receipt(one, self.settings.model, Usage(), accepted=False))
@@ -185,6 +200,19 @@ class Sender:
         except ModelUnusable as error:
             self.gate.stop.set(error)
             raise
+
+    async def _complete(self, call: Call[Any], one: Try) -> Completion:
+        try:
+            completion = await self.model.complete(call.request)
+        except ModelTimeout:
+            # Before the slot is free: the second request must not take it.
+            call.is_given_up |= not one.hedge
+            raise
+        except ModelError:
+            self.heard = self.clock()
+            raise
+        self.heard = self.clock()
+        return completion
 
     def _pause(self, retry_after: float | None, waits: int) -> float:
         """Seconds: what the provider asked for and a little more, else a doubling time with jitter."""

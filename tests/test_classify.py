@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from combee_core.adapters.classify import Callee, Fault, classify, retry_after
-from combee_core.errors import ModelBusy, ModelError, ModelFault, ModelRefused, ModelTooLarge, ModelUnusable
+from combee_core.errors import (
+    ModelBusy,
+    ModelError,
+    ModelFault,
+    ModelRefused,
+    ModelTimeout,
+    ModelTooLarge,
+    ModelUnusable,
+)
 
 NOW = datetime(2026, 11, 30, 10, 0, 0, tzinfo=UTC)
 CALLEE = Callee("openai/gpt-4o", "http://127.0.0.1:9/v1", "OPENAI_API_KEY")
@@ -213,6 +221,7 @@ def test_a_fault_of_the_connection_says_which(name: str, words: str) -> None:
     fault = Fault(500, "Connection error.", {}, ("InternalServerError", "OpenAIError", name), 2.5)
     error = classify(fault, CALLEE, NOW)
     assert isinstance(error, ModelFault)
+    assert isinstance(error, ModelTimeout) == (name == "ReadTimeout")
     assert words in str(error)
 
 

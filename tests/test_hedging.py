@@ -14,7 +14,15 @@ from virtual import run_virtually
 
 from combee_core.calls import Completion, Request, Usage
 from combee_core.client import Client
-from combee_core.errors import AnswerMalformed, AnswerTruncated, ModelBusy, ModelFault, ModelRefused, ModelUnusable
+from combee_core.errors import (
+    AnswerMalformed,
+    AnswerTruncated,
+    ModelBusy,
+    ModelFault,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnusable,
+)
 from combee_core.hedging import AT_LEAST, ENOUGH, Patience, Try
 from combee_core.ports import Store
 from combee_core.testing import FlakyModel, ScriptedModel
@@ -315,6 +323,20 @@ def test_the_second_request_needs_a_slot() -> None:
         return value, len(of_slow(model)), asking.clock() - began - 1000
 
     assert run_virtually(scene()) == (1, 1, 100.0)
+
+
+def test_a_second_request_that_still_waits_for_a_slot_when_the_first_fails_is_not_sent() -> None:
+    async def scene() -> tuple[int, float]:
+        model = model_of({1: (100.0, ModelTimeout("time-out")), 2: (1.0, priced(2))})
+        asking = virtual_client(model, concurrency=1, max_concurrency=1)
+        await warm(asking)
+        began = asking.clock()
+        with pytest.raises(ModelTimeout):
+            await asking.ask(question("slow"), "run")
+        await asyncio.sleep(1000)
+        return len(of_slow(model)), asking.clock() - began - 1000
+
+    assert run_virtually(scene()) == (1, 100.0)
 
 
 def test_a_stopped_client_sends_nothing_a_second_time() -> None:

@@ -24,6 +24,7 @@ from combee_core.errors import (
     ModelError,
     ModelFault,
     ModelRefused,
+    ModelTimeout,
     ModelTooLarge,
     ModelUnusable,
 )
@@ -96,7 +97,8 @@ def classify(fault: Fault, callee: Callee, now: datetime) -> ModelError:
     """The error leaf for a fault, with its real class, status and words in the message. `now` reads dates."""
     unreached = _unreached(fault, callee)
     if unreached:
-        return ModelFault(f"{callee.model}: {unreached} ({_told(fault)})")
+        leaf = ModelTimeout if _is_timeout(fault) else ModelFault
+        return leaf(f"{callee.model}: {unreached} ({_told(fault)})")
     if _is_refused(fault):
         return ModelRefused(f"{callee.model}: the provider will not answer this ({_told(fault)})")
     if _is_too_large(fault):
@@ -113,6 +115,10 @@ def classify(fault: Fault, callee: Callee, now: datetime) -> ModelError:
 def is_unreached(fault: Fault) -> bool:
     """True if nothing listens at the address, or nothing came from it in time."""
     return _any(fault, _NO_LISTENER) or _any(fault, _LOST_TIME)
+
+
+def _is_timeout(fault: Fault) -> bool:
+    return _any(fault, _LOST_TIME) and not _any(fault, (*_NO_LISTENER, "gaierror"))
 
 
 def is_output_limit(fault: Fault) -> bool:
@@ -195,7 +201,7 @@ def _unreached(fault: Fault, callee: Callee) -> str:
         return f"the host name of {callee.address} is not known"
     if _any(fault, _NO_LISTENER):
         return f"nothing listens at {callee.address}; is the server running?"
-    if _any(fault, _LOST_TIME):
+    if _is_timeout(fault):
         limit = f"within {fault.waited:g} s" if fault.waited is not None else "in time"
         return f"time-out: no whole answer from {callee.address} {limit}"
     return f"{callee.address} dropped the connection in mid-answer" if _any(fault, _DROPPED) else ""

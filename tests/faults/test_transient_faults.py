@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -12,11 +14,13 @@ import pytest
 from command import Combee
 from simserver import SimulatedServer, simulated_server
 
+from combee_core.config import ModelSettings
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 
 TRACES = 200
 DAY = date(2026, 3, 2)
+BREAKER = ModelSettings().breaker
 PASSING = ("429,retry_after=0.5", "529", "500", "timeout", "drop", "empty", "truncated")
 RATE = 1 - 0.8 ** (1 / len(PASSING))
 """Of each kind, drawn one after the other, so that 20 % of all calls are hit by one of them."""
@@ -87,21 +91,57 @@ def test_traces_that_are_refused_for_good_are_named_one_by_one(
     assert named == {f"day0-{number:05d}" for number in (1, 51, 101, 151)}
 
 
+@contextmanager
+def dead(how: str, server: SimulatedServer, known: Callable[[], object]) -> Iterator[str]:
+    """The address of a model that is dead in this way; `known` is a night while it was still alive."""
+    if how == "no answer":
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            yield f"http://127.0.0.1:{mute.getsockname()[1]}/v1"
+    elif how == "never there":
+        yield "http://127.0.0.1:9/v1"
+    else:
+        if how == "died since":
+            known()
+            server.process.kill()
+        if how == "500":
+            server.set_faults("kind=500")
+        yield server.url
+
+
 @pytest.mark.parametrize("batch", ["auto", 100])
-@pytest.mark.parametrize("dead", ["500", "nobody listens"])
-def test_with_a_dead_model_a_night_ends_early_and_in_one_sentence(
-    combee: Combee, server: SimulatedServer, night: Path, dead: str, batch: object
+@pytest.mark.parametrize("how", ["500", "never there", "died since", "no answer"])
+def test_with_a_dead_model_a_night_ends_within_a_minute_and_in_one_sentence(
+    combee: Combee, server: SimulatedServer, night: Path, how: str, batch: object
 ) -> None:
-    server.set_faults("kind=500")
-    address = server.url if dead == "500" else "http://127.0.0.1:9/v1"
-    began = time.monotonic()
-    done = combee(*command(night, address, "--batch-size", batch), timeout=300)
+    with dead(how, server, lambda: combee(*command(night, server.url, "--limit", 3))) as address:
+        began = time.monotonic()
+        done = combee(*command(night, address, "--batch-size", batch), timeout=300)
+        seconds = time.monotonic() - began
     message, calls = done.json["error"]["message"], sum(done.json["model_calls"].values())
-    print(f"\n{time.monotonic() - began:.0f} s, {calls} calls: {message}")
+    print(f"\n{how}, batch {batch}: {seconds:.0f} s, {calls} calls: {message}")
     assert done.code == 1
-    # Four attempts a trace, of one batch at most: on a machine that is not busy with others, half a minute.
+    assert seconds < 60
+    # Four attempts a trace, of one batch at most.
     assert calls <= 4 * 100
+    assert "openai/simulated/overload" in message
     assert address in message
-    assert ("500" in message) == (dead == "500")
+    assert ("500: simulated" in message) == (how == "500")
     assert message in done.err
     assert message.count(address) <= 2, "one cause, told once"
+
+
+@pytest.mark.parametrize("at_once", [8, 32])
+def test_a_model_that_takes_calls_and_answers_none_costs_a_few_time_outs_not_all_retries_of_all_traces(
+    combee: Combee, server: SimulatedServer, night: Path, at_once: int
+) -> None:
+    server.set_faults("kind=timeout")
+    limits = ("--concurrency", at_once, "--max-concurrency", at_once, "--batch-size", 100)
+    began = time.monotonic()
+    done = combee(*command(night, server.url, *limits), timeout=300)
+    seconds = time.monotonic() - began
+    message, calls = done.json["error"]["message"], sum(done.json["model_calls"].values())
+    print(f"\nhangs, {at_once} at once: {seconds:.0f} s, time-out 10 s, {calls} calls: {message}")
+    assert done.code == 1
+    assert f"20 × ModelTimeout: openai/simulated/overload: time-out: no whole answer from {server.url}" in message
+    rounds = -(-BREAKER // at_once) + 1
+    assert calls <= rounds * at_once
