@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from disturbed import Night
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import (
     ArtifactFilter,
@@ -20,25 +19,28 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.sorting import ArtifactSort, FlowRunSort
 
 from combee_core import summary
+from combee_core.ports import Store
+from combee_core.runs import Run
 
 LATEST = 200
 """Flow runs that are looked at: far more than one test starts."""
 
 
-def completed(night: Night) -> list[FlowRun]:
-    """The flow runs on the night's store that the server calls Completed."""
+def completed(store: Store) -> list[FlowRun]:
+    """The nights on this store that the server calls Completed."""
     with get_client(sync_client=True) as client:
         named = FlowFilter(name=FlowFilterName(any_=["nightly"]))
         found = client.read_flow_runs(flow_filter=named, limit=LATEST, sort=FlowRunSort.EXPECTED_START_TIME_DESC)
-    ours = (run for run in found if run.parameters["request"]["store"] == night.uri)
+    ours = (run for run in found if run.parameters["request"]["store"] == store.uri)
     return [run for run in ours if run.state is not None and run.state.is_completed()]
 
 
-def unaccounted(night: Night) -> list[str]:
-    """Those of them that have no accounting, or another one than the night's result in the store."""
-    recorded = [summary.accounting(result) for run in night.runs if (result := run.result())]
+def unaccounted(store: Store) -> list[str]:
+    """Those of them that show no accounting, or one that no result in the store has."""
+    runs = [Run(store, key.split("/")[1]) for key in store.list("runs/") if key.endswith("/plan.json")]
+    recorded = [summary.accounting(result) for run in runs if (result := run.result())]
     with get_client(sync_client=True) as client:
-        return [str(run.id) for run in completed(night) if _accounting(client, run) not in recorded]
+        return [str(run.id) for run in completed(store) if _accounting(client, run) not in recorded]
 
 
 def _accounting(client: SyncPrefectClient, top: FlowRun) -> object:

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from audited import completed, unaccounted
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterParentFlowRunId
 from prefect.states import Running
@@ -90,6 +91,9 @@ def test_a_night_learns_its_day_alone_and_marks_it(request_of_a_day: RunRequest)
     assert [key.rsplit("/", 1)[1] for key in markers] == ["2026-03-02.json"], "an empty day stays open"
     marker = marker_of(store, on_day(request_of_a_day, DAY))
     assert [(one.run, one.version, len(one.items)) for one in marker.runs] == [(night.run, 1, 12)]
+    assert nightly(on_day(request_of_a_day, DAY)).digest == night.digest
+    assert len(completed(store)) == 3
+    assert not unaccounted(store), "a night with nothing to do shows what became of its traces too"
 
 
 def test_an_empty_day_asks_nobody_not_even_whether_the_model_is_there(request_of_a_day: RunRequest) -> None:

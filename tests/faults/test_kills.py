@@ -154,7 +154,7 @@ def test_a_killed_night_ends_as_the_undisturbed_one(
         left = flow_killed(combee, night, call, later, by_id=seed % 2 == 1)
     else:
         left = deployment_killed(deployed, night, victim, call, later)
-    latest, done, lacking = night.latest, completed(night), unaccounted(night)
+    latest, done, lacking = night.latest, completed(night.store), unaccounted(night.store)
     equal = latest is not None and latest.digest == calm.digest
     when = f"{later:.2f} after {call}"
     rounds.append(Round(seed, victim, when, left, night.repeated, len(done), len(lacking), equal))
