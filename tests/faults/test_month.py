@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -29,6 +30,15 @@ IN_FLIGHT = 8
 MODEL = "openai/simulated/overload"
 
 
+@dataclass(frozen=True)
+class Nights:
+    """What thirty nights make, what they ask for, and how long they take."""
+
+    digest: str
+    calls: int
+    seconds: float
+
+
 @pytest.fixture(scope="module")
 def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file of traces for each day."""
@@ -47,17 +57,21 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedServer]
 
 
 @pytest.fixture(scope="module")
-def in_order(month: Path, model: SimulatedServer, prefect_api: str, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The digest after thirty nights, one after the other."""
+def in_order(month: Path, model: SimulatedServer, prefect_api: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
+    """One night after the other, in this process."""
+    began, digest = time.monotonic(), None
     store = f"file://{tmp_path_factory.mktemp('nights')}/store"
     asked = ModelSettings(model=MODEL, api_base=model.url, hedge=0, concurrency=IN_FLIGHT, max_concurrency=IN_FLIGHT)
+    logging.disable(logging.INFO)  # a thousand lines, among which nobody would find the figures
     for number in range(DAYS):
         source = Source(uris=(str(month),), day=FIRST + timedelta(days=number))
         settings = RunSettings(batch_size=40, model=asked)
         result: RunResult = nightly(RunRequest(playbook="p", store=store, source=source, settings=settings))
         assert result.accounting.total == TRACES
-    assert result.digest is not None
-    return result.digest
+        digest = result.digest
+    logging.disable(logging.NOTSET)
+    assert digest is not None
+    return Nights(digest, model.stats()["total"], time.monotonic() - began)
 
 
 @pytest.mark.parametrize("where", ["file", "s3"])
@@ -65,7 +79,7 @@ def test_a_month_backfilled_through_two_kills_is_thirty_nights_in_order(
     combee: Combee,
     month: Path,
     model: SimulatedServer,
-    in_order: str,
+    in_order: Nights,
     where: str,
     s3_server: Seaweed,
     s3_uri: str,
@@ -76,7 +90,7 @@ def test_a_month_backfilled_through_two_kills_is_thirty_nights_in_order(
     limits = ("--concurrency", IN_FLIGHT, "--max-concurrency", IN_FLIGHT, "--hedge", 0, "--batch-size", 40)
     command = ("backfill", RANGE, "--traces", month, "--playbook", "p", "--store", uri, *limits)
     command = (*command, "--model", MODEL, "--api-base", model.url, "--json")
-    store = open_store(uri)
+    store, asked, began = open_store(uri), model.stats()["total"], time.monotonic()
     for days in KILLED_AFTER:
         process = its.start(*command)
         _wait_for(store, days, model)
@@ -84,22 +98,26 @@ def test_a_month_backfilled_through_two_kills_is_thirty_nights_in_order(
     before = model.stats()["total"]
     done = its(*command, timeout=1200)
     assert done.code == 0, done.err[-3000:]
-    made = done.json
-    assert made["digest"] == in_order
+    made, seconds = done.json, time.monotonic() - began
+    assert made["digest"] == in_order.digest
     assert [line["day"] for line in made["days"]] == [str(FIRST + timedelta(days=n)) for n in range(DAYS)]
     happened = [line["happened"] for line in made["days"]]
     assert happened.count("already learned") >= KILLED_AFTER[-1]
     assert all(line["traces"] == TRACES for line in made["days"])
     assert sum(made["model_calls"].values()) == model.stats()["total"] - before, "it says what it asked for"
 
-    asked = model.stats()["total"]
+    calls = model.stats()["total"] - asked
+    repeated = calls - in_order.calls
+    assert repeated <= len(KILLED_AFTER) * IN_FLIGHT, "more than was in flight at the kills"
     again = its(*command).json
-    assert model.stats()["total"] == asked, "a second backfill makes no model call"
-    assert (again["digest"], sum(again["model_calls"].values())) == (in_order, 0)
+    assert model.stats()["total"] == asked + calls, "a second backfill makes no model call"
+    assert (again["digest"], sum(again["model_calls"].values())) == (in_order.digest, 0)
     versions = list(Versions(store, "p").chain())
     assert [v.day for v in reversed(versions)] == sorted({v.day for v in versions if v.day}), "each day once, in order"
-    figures = {"store": where, "versions": len(versions), "killed_after": KILLED_AFTER, "digest": in_order[:12]}
-    print(json.dumps(figures))
+    print(f"\n{DAYS} days of {TRACES} traces on {where}://, killed in the days after {KILLED_AFTER}:")
+    print(f"  nights in order: {in_order.calls} calls in {in_order.seconds:.0f} s, digest {in_order.digest[:12]}")
+    print(f"  backfill: {calls} calls in {seconds:.0f} s, repeated {repeated}, digest {made['digest'][:12]}")
+    print(f"  {len(versions)} versions; a second backfill: {sum(again['model_calls'].values())} calls")
 
 
 def _wait_for(store: Store, days: int, model: SimulatedServer) -> None:

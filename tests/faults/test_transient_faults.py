@@ -66,11 +66,11 @@ def test_with_a_fifth_of_all_calls_failing_a_night_learns_almost_all_of_its_trac
     server.set_faults(*passing())
     began = time.monotonic()
     done = combee(*command(night, server.url), timeout=900)
-    seen = server.stats()["stages"].values()
+    seconds, seen = time.monotonic() - began, server.stats()["stages"].values()
     calls, good = sum(stage["calls"] for stage in seen), sum(stage["ok"] for stage in seen)
-    print(f"\n{time.monotonic() - began:.0f} s, {calls} calls, {1 - good / calls:.1%} hit: {done.out[:600]}")
     assert done.code == 0, done.err[-3000:]
     table = done.json["accounting"]
+    print(f"\ntransient faults: {seconds:.0f} s, {calls} calls, {1 - good / calls:.1%} hit; {table}")
     assert table["in"] == TRACES
     assert table["learned"] + table["nothing"] >= 0.99 * TRACES
     assert 0.1 < 1 - good / calls < 0.3
@@ -84,6 +84,7 @@ def test_traces_that_are_refused_for_good_are_named_one_by_one(
     done = combee(*command(night, server.url), timeout=900)
     assert done.code == 0, done.err[-3000:]
     table = done.json["accounting"]
+    print(f"\nand {len(refused)} traces refused for good: {table}")
     assert table["refused"] == len(refused) == 0.02 * TRACES
     assert table["learned"] + table["nothing"] >= 0.99 * (TRACES - len(refused))
     filed = [json.loads(path.read_text()) for path in (night.parent / "store" / "backlog").rglob("*.json")]
