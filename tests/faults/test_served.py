@@ -1,4 +1,4 @@
-"""Runs of `combee serve` that something happens to: cancelled in the UI, or lost with their machine for a night."""
+"""Runs of `combee serve` that something happens to: cancelled or retried in the UI, lost with their machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deployed import Deployed, cancel, ended, retry, state_of, unless_failed
 from disturbed import IN_FLIGHT, TRACES, Night, until
 from simserver import simulated_server
 
-from combee_core.config import Source
+from combee_core.config import RunSettings, Source
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 
@@ -76,3 +76,22 @@ def test_nights_that_were_killed_or_cancelled_are_picked_up_in_order_by_the_next
         assert night.versions == [3, 2, 1]
         assert night.repeated <= lost <= IN_FLIGHT
         assert night.accounted
+
+
+def test_retry_of_a_served_night_asks_for_the_group_that_failed_and_the_merge_alone(
+    combee: Combee, deployed: Deployed, tmp_path: Path
+) -> None:
+    with simulated_server(tmp_path, faults=["stage=curate,group=2,kind=500"]) as server:
+        night = Night(server, f"file://{tmp_path}/store", tmp_path)
+        model = night.request.settings.model.model_copy(update={"retry_delay": 0.1})
+        settings = RunSettings(batch_size=TRACES, merge="paper", model=model)
+        deployed.serve(night.request.model_copy(update={"settings": settings}))
+        failed = deployed.order()
+        assert ended(failed) == "Failed"
+        explained = combee("rerun", failed, "--explain").out
+        assert "to do: groups curate-g02; the merge of batch 1; then one version is published" in explained
+        before = night.calls
+        server.set_faults()
+        retry(failed)
+        assert ended(failed) == "Completed", deployed.logs()
+        assert night.calls - before == 2
