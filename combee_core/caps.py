@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from combee_core.config import Budget
+from combee_core.base import Noun
+from combee_core.config import Budget, RunSettings
 from combee_core.spent import Spent
 
 Quantity = Literal["cost", "tokens", "calls", "minutes"]
@@ -46,11 +47,29 @@ class Breach(NamedTuple):
         cap = self.cap
         whose = "the runs of this store have used today (UTC)" if cap.of_day else "this run has used"
         more = f", and the next call may take {_shown(cap.what, amount(cap, self.more))}" if self._is_close else ""
-        return f"budget: {whose} {_shown(cap.what, self.used)} of {cap.most:,g} {_UNITS[cap.what]} ({cap.option}){more}"
+        return f"budget: {whose} {_used_of(cap, self.used)}{more}"
 
     @property
     def _is_close(self) -> bool:
         return self.cap.what in ("cost", "tokens") and self.used < self.cap.most
+
+
+class CapUse(Noun):
+    """A cap, and how much of it is used: what a run that goes on will find."""
+
+    option: str
+    used: float
+    most: float
+    sentence: str
+
+
+def uses(settings: RunSettings, own: Spent, today: Spent) -> tuple[CapUse, ...]:
+    """The caps in a run's settings beside what the run has spent, and all runs of the store today (UTC)."""
+    held = [(cap, amount(cap, own)) for cap in caps_of(settings.budget)]
+    held += [(cap, amount(cap, today)) for cap in caps_of(settings.day_budget, of_day=True)]
+    return tuple(
+        CapUse(option=cap.option, used=used, most=cap.most, sentence=_used_of(cap, used)) for cap, used in held
+    )
 
 
 def caps_of(budget: Budget, *, of_day: bool = False) -> tuple[Cap, ...]:
@@ -80,6 +99,10 @@ def breach_of(
 def amount(cap: Cap, spent: Spent) -> float:
     """What counts under a cap, in its unit."""
     return spent.seconds / 60 if cap.what == "minutes" else float(getattr(spent, cap.what))
+
+
+def _used_of(cap: Cap, used: float) -> str:
+    return f"{_shown(cap.what, used)} of {cap.most:,g} {_UNITS[cap.what]} ({cap.option})"
 
 
 def _shown(what: Quantity, value: float) -> str:

@@ -68,7 +68,8 @@ def cut_short(result: RunResult, cut: Cut) -> RunResult:
 
     That it learned nothing from what it came to is a note: the cap is what there is to do something about.
     """
-    note = f"{cut.reason}; published: {cut.batches} complete batches; the other traces are in the backlog"
+    rest = "; the other traces are in the backlog" if result.accounting.deferred else ""
+    note = f"{cut.reason}; published: {cut.published}{rest}"
     notes = (note, result.note, result.error.message if result.error else "")
     return result.model_copy(update={"status": "budget", "note": _joined(*notes), "error": None})
 

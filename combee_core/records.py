@@ -179,10 +179,21 @@ Status = Literal["done", "failed", "stopped", "budget"]
 
 
 class Cut(Noun):
-    """Written create-only when a cap ends a run that publishes what it has: its first `batches`, and why no more."""
+    """Written create-only when a cap ends a run that publishes what it has: its first `batches`, and why no more.
+
+    `part` says what is in the last of them, where it is not complete.
+    """
 
     batches: int
     reason: str
+    part: str = ""
+
+    @property
+    def published(self) -> str:
+        """What is published, in words."""
+        complete = self.batches - bool(self.part)
+        named = [f"{complete} complete batches"] if complete or not self.part else []
+        return " and ".join(filter(None, [*named, self.part]))
 
 
 class RunResult(Noun):

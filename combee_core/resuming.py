@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from combee_core.base import Noun
+from combee_core.caps import CapUse
 from combee_core.client import Client
-from combee_core.config import RunSettings
+from combee_core.config import OnBudget, RunSettings
 from combee_core.curate import curate
 from combee_core.errors import CombeeError
 from combee_core.history import Seen
@@ -39,7 +40,8 @@ class Standing(Noun):
     """A run, and what is left of it: the batch that is next (0: none is left), and its stages.
 
     A stage is None while it is not known what it will work on. `traces` is the number in that batch, `later` that of
-    the traces in the batches after it, `version` what a finished run published.
+    the traces in the batches after it, `version` what a finished run published. `caps` are those that hold for what is
+    left, and `on_budget` what becomes of the run at one.
     """
 
     seen: Seen
@@ -50,6 +52,8 @@ class Standing(Noun):
     reflections: Stage | None = None
     groups: Stage | None = None
     version: int | None = None
+    caps: tuple[CapUse, ...] = ()
+    on_budget: OnBudget = "hold"
 
     @property
     def is_finished(self) -> bool:
@@ -119,12 +123,15 @@ def explanation(standing: Standing) -> Iterator[str]:
         yield f"  ended at {seen.failure.stage} {seen.failure.item}: {seen.failure.message}"
     if standing.is_finished:
         yield f"  finished with version {standing.version}: nothing is to be done (--again starts a new run)"
+        if seen.state == "budget":
+            yield "  what a cap left out is in the backlog; a night learns those of its day, learn --again other input"
         return
     of = f" of {seen.batches_planned}" if seen.batches_planned else ""
     yield f"  done: {seen.batches_done}{of} batches"
     if standing.number:
         yield f"  saved in batch {standing.number}: {', '.join(_saved(standing)) or 'nothing, it has not begun'}"
     yield f"  to do: {'; '.join(_left(standing))}"
+    yield f"  caps: {'; '.join(_held(standing)) or 'none'}"
 
 
 def _saved(standing: Standing) -> Iterator[str]:
@@ -148,6 +155,13 @@ def _left(standing: Standing) -> Iterator[str]:
     if standing.later:
         yield f"{standing.later} traces in later batches"
     yield "then one version is published"
+
+
+def _held(standing: Standing) -> Iterator[str]:
+    yield from (f"{cap.sentence} used" for cap in standing.caps)
+    if standing.caps:
+        then = {"hold": "nothing is published", "publish": "what is complete is published"}
+        yield f"at one, {then[standing.on_budget]} (--on-budget {standing.on_budget})"
 
 
 def _asks(stage: Stage | None) -> str:

@@ -21,7 +21,9 @@ from flows.measuring import profile
 from flows.nightly import nightly
 from tasks.signals import heeded
 from tasks.terminal import (
+    Change,
     Outcome,
+    asked_again,
     lost,
     new_flow_run,
     outcome,
@@ -29,6 +31,7 @@ from tasks.terminal import (
     runs_of_flow,
     spare_the_terminal,
     top_run,
+    unchanged,
 )
 from tasks.watch import watching
 
@@ -44,14 +47,16 @@ def start(name: str, request: RunRequest, **more: Any) -> Outcome:
     return _run(flow, parameters, run)
 
 
-def restart(flow_run_id: str, planned: Run | None = None) -> Outcome:
-    """Run a failed, stopped or dead flow run again, under its own id. An iteration's id stands for the run that it is
-    part of.
+def restart(flow_run_id: str, change: Change = unchanged, planned: Run | None = None) -> Outcome:
+    """Run a failed, stopped or dead flow run again, under its own id, with its settings as `change` makes them. An
+    iteration's id stands for the run that it is part of.
 
     Where the server knows no such run, `planned` is gone on with in a new flow run; without it `UsageError` is raised,
     as for a run that is not one of ours.
     """
     spare_the_terminal()
+    # Whoever has looked at the run opened it with its former settings.
+    close()
     with get_client(sync_client=True) as client:
         try:
             run = top_run(client, flow_run_id)
@@ -59,10 +64,10 @@ def restart(flow_run_id: str, planned: Run | None = None) -> Outcome:
             if planned is None:
                 raise
             flow = nightly if planned.plan().request.source.day else epoch
-            run = new_flow_run(client, flow, {"request": planned.plan().request}, planned)
+            run = new_flow_run(client, flow, {"request": asked_again(planned, change)}, planned)
         else:
             flow = _flow_of(client, run)
-            run = ready_again(client, run)
+            run = ready_again(client, run, change)
     return _run(flow, flow.validate_parameters(run.parameters), run)
 
 

@@ -156,7 +156,8 @@ def failed_result(shop: Workshop, error: BaseException) -> RunResult:
 
 @contextmanager
 def within_budget(shop: Workshop) -> Iterator[None]:
-    """Work on batches inside. With `on_budget="publish"` a cap ends the run here, with the batches that are complete.
+    """Work on batches inside. With `on_budget="publish"` a cap ends the run here, with the batches that are complete,
+    and of the last one the groups that are.
 
     Raises `BudgetSpent` where nothing is to be published, or nothing is complete: then the run can be gone on with.
     """
@@ -168,7 +169,7 @@ def within_budget(shop: Workshop) -> Iterator[None]:
             if shop.settings.on_budget == "hold" or not complete:
                 spent.held = complete
                 raise
-            shop.run.end_early(Cut(batches=complete, reason=spent.facts))
+            shop.run.end_early(Cut(batches=complete, reason=spent.facts, part=spent.part))
         text = f"{spent.facts}; what is complete is published"
         event(get_run_logger(), logging.WARNING, "budget", text, run=shop.run.key, batches=complete)
 

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from prefect import Task, get_run_logger, unmapped
 from prefect.utilities.annotations import quote
 
+from combee_core import curate as curating
 from combee_core.adapters.embedding import embedding_of
 from combee_core.adapters.inputs import WORLD
-from combee_core.adapters.workshop import Place, Workshop, open_workshop
+from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.clustering import ALIKE, load_soon
 from combee_core.conclude import Results
 from combee_core.config import AUTO
+from combee_core.errors import BudgetSpent
 from combee_core.events import event, some
 from combee_core.reduction import Part, Reduction
+from combee_core.salvage import Salvaged, already_paid, joined
 from combee_core.shards import ROLLOUTS, Unsettled, cut, shard_size
 from combee_core.types import Curated, Group, Merged, Reflected, RolledOut, Trajectory
 from tasks import stages
@@ -68,10 +72,28 @@ def shuffle(place: Place, reflected: Sequence[Reflected]) -> tuple[Group, ...]:
 
 
 def curate(place: Place, results: str, groups: Sequence[Group]) -> list[Curated]:
-    """Each group's changes. Raises `RunError` naming the groups that failed."""
+    """Each group's changes. Raises `RunError` naming the groups that failed.
+
+    At a cap, where what is complete is to be published: the changes of those that are done, if any.
+    """
     named = [(group.name, group) for group in groups]
-    done = _mapped(place, results, stages.curate, named, lambda group: group.model_dump(mode="json"))
+    try:
+        done = _mapped(place, results, stages.curate, named, lambda group: group.model_dump(mode="json"))
+    except BudgetSpent as spent:
+        return _salvaged(place, groups, spent)
     return collected("curate", [name for name, _ in named], done)
+
+
+def _salvaged(place: Place, groups: Sequence[Group], spent: BudgetSpent) -> Salvaged:
+    shop = open_workshop(place)
+    if shop.settings.on_budget == "publish":
+        # Of other processes' clients too: this one may not have met the cap itself.
+        shop.client.stop(spent.facts)
+        ask = partial(curating.curate, state=shop.state_before(place.number), **shop.tools)
+        done = calls(already_paid(groups, ask))
+        if done:
+            return Salvaged(done, spent)
+    raise spent
 
 
 def merge(
@@ -82,13 +104,32 @@ def merge(
     groups: Sequence[Group],
     curated: Sequence[Curated],
 ) -> str:
-    """One state out of all groups' changes; its digest. Raises `RunError` naming what failed."""
-    merged = _merged(place, results, curated)
+    """One state out of all groups' changes; its digest. Raises `RunError` naming what failed.
+
+    Raises `BudgetSpent` at a cap; where what is complete is to be published, only after the state is written.
+    """
+    merged, spent = _merged_within_budget(place, results, curated)
     made = Results(rolled, reflected, groups, curated, merged)
     writing = kept(results, open_workshop(place).settings.model, stages.merge)
     ended = writing(place, cast(Results, quote(made)), return_state=True)
     digest: str = collected("merge", ["merge"], [outcome(ended.result(raise_on_failure=False))])[0]
+    if spent:
+        spent.part = f"{len(curated)} of {len(groups)} groups of batch {place.number}"
+        raise spent
     return digest
+
+
+def _merged_within_budget(place: Place, results: str, curated: Sequence[Curated]) -> tuple[Merged, BudgetSpent | None]:
+    """The groups' changes put together; in code alone where a cap was met, and then with what was raised at it."""
+    settings = open_workshop(place).settings
+    try:
+        if isinstance(curated, Salvaged):
+            raise curated.spent
+        return _merged(place, results, curated), None
+    except BudgetSpent as spent:
+        if settings.on_budget == "hold":
+            raise
+        return joined(curated, settings.alike), spent
 
 
 def _merged(place: Place, results: str, curated: Sequence[Curated]) -> Merged:

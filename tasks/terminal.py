@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -21,7 +21,7 @@ from combee_core import history
 from combee_core.adapters.lease import held_by
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, open_workshop
-from combee_core.config import RunRequest
+from combee_core.config import RunRequest, RunSettings
 from combee_core.errors import CombeeError, RunStopped, UsageError
 from combee_core.history import last_attempt
 from combee_core.nights import noted_days
@@ -37,6 +37,7 @@ _REPEATED = (("prefect.task_runs", f"{RunStopped.__name__}:"), ("prefect._intern
 is away."""
 
 Outcome = tuple[RunResult, BaseException | None]
+Change = Callable[[RunSettings], RunSettings]
 
 
 def top_run(client: SyncPrefectClient, flow_run_id: str) -> FlowRun:
@@ -53,16 +54,32 @@ def top_run(client: SyncPrefectClient, flow_run_id: str) -> FlowRun:
     return run
 
 
-def ready_again(client: SyncPrefectClient, run: FlowRun) -> FlowRun:
+def unchanged(settings: RunSettings) -> RunSettings:
+    """The settings as they are."""
+    return settings
+
+
+def asked_again(planned: Run, change: Change) -> RunRequest:
+    """What a run was planned for, with the settings of its last attempt as `change` makes them."""
+    return planned.plan().request.model_copy(update={"settings": change(planned.settings())})
+
+
+def ready_again(client: SyncPrefectClient, run: FlowRun, change: Change = unchanged) -> FlowRun:
     """The same flow run, scheduled anew; what was left of it as Running is marked Crashed.
 
-    Raises `RunHeld` while a live process works on one of its runs.
+    What `change` makes of its settings is recorded, so that every later attempt has it too. Raises `RunHeld` while a
+    live process works on one of its runs.
     """
     for planned in runs_of_flow(run):
         holder = planned.store.holder(planned.path("owner"))
         if holder is not None:
             raise held_by(holder, planned.store.uri, planned.path("owner"))
     crashed.mark(client, str(run.id))
+    request = request_in(run.parameters)
+    changed = request.model_copy(update={"settings": change(request.settings)})
+    if changed != request:
+        data = changed.model_dump(mode="json", exclude_none=True)
+        client.update_flow_run(run.id, parameters={**run.parameters, "request": data})
     # Not Scheduled: a deployment's run would be picked up by its worker too.
     client.set_flow_run_state(run.id, Pending(message="combee rerun"), force=True)
     return client.read_flow_run(run.id)

@@ -21,7 +21,7 @@ from combee_core.client import Client
 from combee_core.config import Budget, ModelSettings, RunSettings
 from combee_core.errors import BudgetSpent, ModelAway, ModelBusy, ModelFailing, RunError, RunStopped, UsageError
 from combee_core.purse import Limits
-from combee_core.records import Cut, RunResult
+from combee_core.records import Accounting, Cut, RunResult
 from combee_core.reserving import MARGIN, away_until, most, taken
 from combee_core.runs import Run
 from combee_core.saving import SavedAnswers
@@ -245,7 +245,8 @@ def test_each_error_has_its_status() -> None:
 
 
 def test_a_run_that_was_cut_short_says_why_and_what_became_of_the_rest() -> None:
-    result = RunResult(playbook="p", version=2, digest="d", note="single group: fewer than 4 reflections")
+    counts = Accounting.model_validate({"in": 5, "learned": 3, "deferred": 2})
+    result = RunResult(playbook="p", version=2, digest="d", note="single group: fewer than 4", accounting=counts)
     cut = outcome.cut_short(result, Cut(batches=3, reason="budget: this run has used 9 of 9 calls (--max-calls)"))
     assert cut.status == "budget"
     assert "9 of 9 calls" in cut.note

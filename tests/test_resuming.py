@@ -10,7 +10,8 @@ from asking import client, memory
 from builders import ACE, EMPTY
 from lessons import answer, trajectory
 
-from combee_core.config import RunSettings
+from combee_core.caps import uses
+from combee_core.config import Budget, RunSettings
 from combee_core.curate import curate
 from combee_core.history import Seen
 from combee_core.ports import Store
@@ -19,6 +20,7 @@ from combee_core.reflect import reflect
 from combee_core.resuming import Reader, Stage, Standing, explanation
 from combee_core.scoring import SCORERS
 from combee_core.shuffle import batch_seed, shuffle
+from combee_core.spent import Spent
 from combee_core.testing.scripted import ScriptedModel
 from combee_core.types import Sample
 
@@ -109,7 +111,28 @@ def test_the_explanation_says_what_is_saved_what_is_asked_for_and_that_a_version
         "  done: 1 of 3 batches",
         "  saved in batch 2: 9 of 9 reflections, 2 of 3 groups",
         "  to do: groups curate-g03; the merge of batch 2; 4 traces in later batches; then one version is published",
+        "  caps: none",
     ]
+
+
+def test_the_explanation_names_the_caps_that_hold_with_what_is_used_of_each() -> None:
+    held = uses(
+        RunSettings(budget=Budget(cost=2.5, minutes=30), day_budget=Budget(calls=90)),
+        Spent(cost=0.5, calls=9, seconds=90),
+        Spent(cost=5, calls=12, seconds=9000),
+    )
+    *_, caps = explanation(Standing(seen=seen("budget"), number=1, traces=9, caps=held))
+    assert caps == (
+        "  caps: 1.5 of 30 minutes (--max-minutes) used; 0.5000 of 2.5 US dollars (--max-cost) used; "
+        "12 of 90 calls (--max-calls-per-day) used; at one, nothing is published (--on-budget hold)"
+    )
+
+
+def test_a_run_that_a_cap_has_ended_with_a_version_says_where_its_other_traces_are() -> None:
+    text = "\n".join(explanation(Standing(seen=seen("budget"), version=7)))
+    assert "finished with version 7" in text
+    assert "what a cap left out is in the backlog" in text
+    assert "caps:" not in text
 
 
 def test_many_that_are_missing_are_named_in_part() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from datetime import date
 
 from combee_core.adapters.workshop import Place, Workshop, open_workshop
+from combee_core.caps import uses
+from combee_core.config import RunSettings
 from combee_core.errors import UsageError
 from combee_core.history import Seen, last_attempt, look, what_of
 from combee_core.ports import Store
 from combee_core.resuming import Reader, Standing
 from combee_core.runs import Run, runs_of
+from combee_core.spent import of_day, of_run, read_shares, together
 
 _KEY = re.compile(r"[0-9a-f]{20}")
 
@@ -47,6 +51,14 @@ def standing_of(run: Run) -> Standing:
     reader = Reader(shop.learner, shop.client, shop.settings, shop.scorer, run.key)
     stages = asyncio.run(reader.read(batch, shop.state_before(number)))
     return standing.model_copy(update=stages)
+
+
+def with_caps(standing: Standing, run: Run, settings: RunSettings, today: date) -> Standing:
+    """The standing with the caps in `settings`, and how much of each is used; `today` is the day in UTC."""
+    if standing.is_finished:
+        return standing
+    own, all_of_today = (together(read_shares(run.store, place)) for place in (of_run(run.key), of_day(today)))
+    return standing.model_copy(update={"caps": uses(settings, own, all_of_today), "on_budget": settings.on_budget})
 
 
 def flow_run_of(run: Run) -> str:

@@ -124,12 +124,17 @@ def report(result: RunResult, error: BaseException | None, *, as_json: bool) -> 
             published = f"{len(learned)} days were learned and stay published" if learned else "nothing was published"
             way = f"; mend the cause, then: combee rerun {result.flow_run_id}"
             if isinstance(error, BudgetSpent):
-                complete = f"the {error.held} batches that are complete"
-                way = f"; --on-budget publish would have published {complete}" if error.held else ""
+                way = _past_the_cap(error, result.flow_run_id)
             elif isinstance(error, RunStopped):
                 way = ""
             note(f"{published}{way}", "rerun")
     return _exit_code(result, error)
+
+
+def _past_the_cap(spent: BudgetSpent, flow_run_id: str) -> str:
+    higher = f"; with a higher cap: combee rerun {flow_run_id} {spent.item} N" if flow_run_id else ""
+    complete = f"the {spent.held} batches that are complete"
+    return higher + (f"; --on-budget publish would have published {complete}" if spent.held else "")
 
 
 def _exit_code(result: RunResult, error: BaseException | None) -> int:

@@ -48,7 +48,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         _add(group, ModelSettings, name, float)
     for name in ("max_output_tokens", "context_tokens", "retries", "breaker", *_LIMITS):
         _add(group, ModelSettings, name, int)
-    group.add_argument("--price", type=_price, metavar="IN,OUT", help=_help(ModelSettings, "price"))
+    add_price(group)
     group.add_argument(
         "--fallback-model",
         dest="fallbacks",
@@ -56,6 +56,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="[STAGE=]NAME",
         help=f"{_help(ModelSettings, 'fallbacks')}; repeatable, asked in the order given",
     )
+
+
+def add_price(group: argparse._ActionsContainer) -> None:
+    """`--price`, which caps in money may need."""
+    group.add_argument("--price", type=_price, metavar="IN,OUT", help=_help(ModelSettings, "price"))
 
 
 _LIMITS = ("concurrency", "max_concurrency", "rpm", "tpm", "processes")

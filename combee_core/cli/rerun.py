@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from combee_core.cli import options
+from combee_core.cli import budgets, options, settings
 
 if TYPE_CHECKING:
     from combee_core.runs import Run
@@ -21,17 +23,20 @@ def add(commands: Any) -> None:
     parser.add_argument("run_id", metavar="RUN_ID", help="id of a flow run, or of a run as `combee runs` shows it")
     parser.add_argument("--explain", "--dry-run", action="store_true", help="only say what would be done")
     options.add_store(parser)
+    budgets.add(parser)
+    options.add_price(parser)
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Explain, then run the flow run again under its own id."""
-    from combee_core.adapters.standings import flow_run_of, standing_of
+    from combee_core.adapters.standings import flow_run_of, standing_of, with_caps
     from combee_core.cli import launch
     from combee_core.resuming import explanation
 
-    runs = _found(args)
-    standings = [standing_of(one) for one in runs]
+    runs, capped = _found(args), partial(settings.settings_of, args)
+    today = datetime.now(UTC).date()
+    standings = [with_caps(standing_of(one), one, capped(one.settings()), today) for one in runs]
     lines = [line for standing in standings for line in explanation(standing)] or [_UNPLANNED]
     if args.explain:
         shown = {"runs": [standing.model_dump(mode="json") for standing in standings]}
@@ -45,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if finished and (by_key or launch.terminal().is_completed(args.run_id)):
         return _recorded(runs[-1], args)
     flow_run_id = flow_run_of(runs[0]) if by_key else args.run_id
-    result, error = launch.terminal().restart(flow_run_id, runs[0] if by_key else None)
+    result, error = launch.terminal().restart(flow_run_id, capped, runs[0] if by_key else None)
     return launch.report(result, error, as_json=args.json)
 
 
