@@ -42,16 +42,25 @@ def _settings(noun: Noun, path: Path) -> Iterator[Explained]:
 
 
 def lines(settings: Sequence[Explained]) -> Iterator[str]:
-    """For a terminal: a heading for each table, a line for each setting."""
+    """For a terminal: a heading for each table, saying what it is about, and a line for each setting."""
     rows = [(one.path[-1], _said(one.value), "given" if one.given else "default") for one in settings]
     widths = [min(max(len(row[column]) for row in rows), 32) for column in range(3)]
+    about = dict(_tables(RunFile))
     table: Path = ()
     for one, row in zip(settings, rows, strict=True):
         if one.path[:-1] != table:
             table = one.path[:-1]
-            yield f"\n[{'.'.join(table)}]"
+            yield f"\n[{'.'.join(table)}]  {about[table]}"
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield f"{'  '.join(cells)}  {one.description}".rstrip()
+
+
+def _tables(noun: type[Noun], path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Every table, with what it is about."""
+    for name, field in noun.model_fields.items():
+        if inner := table_of(field.annotation):
+            yield (*path, name), field.description or ""
+            yield from _tables(inner, (*path, name))
 
 
 def _said(value: Any) -> str:

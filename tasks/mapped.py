@@ -32,6 +32,9 @@ from tasks.policies import kept
 
 T = TypeVar("T")
 
+_TOLD = 3
+"""Failed items whose reason is in the log's line; the others' are in the result."""
+
 
 def rollout(place: Place, results: str) -> list[RolledOut]:
     """The batch's samples solved; nothing where the run has traces. Raises `RunError` naming those that failed."""
@@ -166,16 +169,18 @@ def _mapped(
     identities = ([identity(item) for item in shard.items] for shard in shards)
     keys = shop.task_keys(stage.name, place.number, identities)
     done = gathered(shards, kept(results, shop.settings.model, stage).map(unmapped(place), shards, keys))
-    pairs = zip(named, done, strict=True)
-    _name_failures(place, stage.name, [name for (name, _), one in pairs if isinstance(one, Unsettled)])
+    _name_failures(place, stage.name, [name for name, _ in named], done)
     return done
 
 
-def _name_failures(place: Place, stage: str, failed: Sequence[str]) -> None:
+def _name_failures(place: Place, stage: str, names: Sequence[str], done: Sequence[Any]) -> None:
+    failed = [(name, one.reason) for name, one in zip(names, done, strict=True) if isinstance(one, Unsettled)]
     if failed:
-        where = {"run": place.run, "batch": place.number, "stage": stage}
-        text = f"{stage}: {len(failed)} failed"
-        event(get_run_logger(), logging.WARNING, "items-failed", text, items=some(failed), count=len(failed), **where)
+        items = [name for name, _ in failed]
+        where = {"run": place.run, "batch": place.number, "stage": stage, "items": some(items), "count": len(failed)}
+        first = "; ".join(some([f"{name}: {why}" for name, why in failed], _TOLD))
+        text = f"{stage}: {len(failed)} of {len(done)} failed: {first}"
+        event(get_run_logger(), logging.WARNING, "items-failed", text, **where)
 
 
 def _batch_size(shop: Workshop, number: int) -> int:

@@ -55,7 +55,8 @@ def test_every_setting_has_words(one: object) -> None:
 
 def test_a_line_a_setting_below_the_name_of_its_table() -> None:
     said = list(lines(explain(read_run_file(NIGHT, "x"))))
-    assert "\n[settings.model]" in said
+    assert "\n[settings.model]  Which model learns, and how it is asked" in said
+    assert "\n[settings.day_budget]  Of a day in UTC, all runs of this store together" in said
     (uris,) = [line for line in said if line.startswith("uris ")]
     assert '["here"]' in uris
     assert "given" in uris

@@ -11,10 +11,12 @@ from lessons import answer, group, insight
 from run_records import KEY
 from staging import CUT, FILTERED, REFUSAL, last, retried, texts, tools, unless
 
+from combee_core.base import estimate
 from combee_core.calls import Request
 from combee_core.client import Client
 from combee_core.curate import curate, join
 from combee_core.errors import AnswerTruncated, ModelFault, ModelRefused, ModelTooLarge
+from combee_core.reserving import most
 from combee_core.testing import ScriptedModel
 from combee_core.types import Curated, Delta, SetAside
 
@@ -134,3 +136,17 @@ def test_joined_deltas_keep_everything_in_order() -> None:
     joined = join([Delta(operations=(add("a"),)), Delta(set_aside=(aside,)), Delta(operations=(add("b"),))])
     assert texts(joined) == ["a", "b"]
     assert joined.set_aside == (aside,)
+
+
+def test_what_an_estimate_takes_for_fitting_and_the_model_does_not_is_split_and_all_of_it_learned() -> None:
+    """A model that litellm does not know, and whose tokenizer counts 1.77 times what is estimated."""
+    whole = estimate(ACE.curate(EMPTY, group(*range(1, 9), number=3, of=4)).prompt.text)
+
+    def is_too_large(request: Request) -> bool:
+        return 1.77 * estimate(request.prompt.text) > 1.7 * whole
+
+    model = ScriptedModel(unless(is_too_large, ModelTooLarge("413")))
+    result = curated(client(model, context_tokens=whole), *range(1, 9))
+    assert texts(result.delta) == [insight(n) for n in range(1, 9)]
+    assert (result.refused, len(model.requests)) == ((), 3)
+    assert all(most(request, None).tokens > 1.77 * estimate(request.prompt.text) for request in model.requests)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from datetime import timedelta
@@ -11,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Combee
+from command import ROOT, Combee
 from inline_nights import DAY, asked, learn, write_day
 
 from combee_core.cli import main
+
+README = ROOT / "README.md"
 
 
 def told(capsys: pytest.CaptureFixture[str], *args: object) -> str:
@@ -117,6 +121,17 @@ def test_a_rate_is_a_number_above_nothing(wrong: tuple[str, ...]) -> None:
 def test_wrong_use_ends_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path, wrong: tuple[str, ...]) -> None:
     assert main([*map(str, plan(tmp_path, "--traces-per-day", 5, *wrong))]) == 2
     assert wrong[0] in capsys.readouterr().err
+
+
+def test_the_readme_shows_what_the_command_prints(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = re.search(r"```console\n\$ combee (plan .*?)\n(.*?)\n…\n```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert shown, "the table is where the test looks for it"
+    out = told(capsys, *shlex.split(shown[1]))
+    assert [line.rstrip() for line in out.splitlines()][: len(shown[2].splitlines())] == shown[2].splitlines()
+    assert "bounded" in shown[2]
 
 
 # dry runs

@@ -82,6 +82,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         with ExitStack() as stack:
             first, second = (_api(stack, environment, folder) for _ in range(2))
             stack.enter_context(_going(environment, folder, "server", "services", "start"))
+            assert until(lambda: "reactive-triggers" in _listeners(broker)), _logs(folder)
             yield Shared(first, second, database)
 
 
@@ -96,7 +97,7 @@ def _environment(folder: Path, database: Postgres, broker: int) -> dict[str, str
         "PREFECT_SERVER_DOCKET_URL": f"redis://127.0.0.1:{broker}/1",
         "PREFECT_HOME": str(folder / "home"),
     }
-    return {**kept, **said, **here, "DO_NOT_TRACK": "1"}
+    return {**kept, **said, **here, "DO_NOT_TRACK": "1", "PREFECT_LOGGING_SERVER_LEVEL": "DEBUG"}
 
 
 def _prefect(environment: Mapping[str, str], *words: str) -> None:
@@ -126,6 +127,18 @@ def _going(environment: Mapping[str, str], folder: Path, *words: str) -> Iterato
     finally:
         child.terminate()
         child.wait(60)
+
+
+def _listeners(broker: int) -> set[str]:
+    """Which services read the events, as `redis-cli XINFO GROUPS events` names them."""
+    from redis import Redis
+    from redis.exceptions import ResponseError
+
+    with Redis(port=broker) as client:
+        try:
+            return {group["name"].decode() for group in client.xinfo_groups("events")}
+        except ResponseError:  # there is no event yet
+            return set()
 
 
 def _healthy(api: str) -> bool:
