@@ -9,12 +9,13 @@ from asking import memory
 from run_records import items, request
 
 from combee_core import history
-from combee_core.adapters.standings import find_runs, flow_run_of, standing_of
-from combee_core.config import ModelSettings, Source
+from combee_core.adapters.standings import find_runs, flow_run_of, standing_of, with_caps
+from combee_core.config import Budget, ModelSettings, RunSettings, Source
 from combee_core.errors import UsageError
 from combee_core.ports import Store
 from combee_core.records import Batch, Cut, Plan, RunResult, Sizing, State
 from combee_core.runs import Run, find_or_plan, part_of, run_of, runs_of
+from combee_core.spent import Share, Spent, of_day, of_run, write_share
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 STAND_IN = ModelSettings(model="simulated/overload")
@@ -115,3 +116,23 @@ def test_the_plan_of_another_store_is_not_taken_for_one_here() -> None:
     assert isinstance(run.plan(), Plan)
     with pytest.raises(UsageError, match=here.uri):
         find_runs(here, run.key)
+
+
+def test_the_caps_of_what_is_left_are_those_that_are_asked_for_now_beside_what_was_spent() -> None:
+    store = memory()
+    run = begun(store)
+    own = Share(run=run.key, invocation="one", spent=Spent(calls=7, seconds=90))
+    other = Share(run="b" * 20, invocation="two", spent=Spent(calls=5))
+    write_share(store, f"{of_run(run.key)}one.json", own)
+    for name, share in (("one", own), ("two", other)):
+        write_share(store, f"{of_day(NOON.date())}{name}.json", share)
+    settings = RunSettings(budget=Budget(calls=9), day_budget=Budget(calls=50), on_budget="publish")
+    capped = with_caps(standing_of(run), run, settings, NOON.date())
+    assert [(cap.option, cap.used, cap.most) for cap in capped.caps] == [
+        ("--max-calls", 7, 9),
+        ("--max-calls-per-day", 12, 50),
+    ]
+    assert capped.on_budget == "publish"
+    assert with_caps(standing_of(run), run, RunSettings(), NOON.date()).caps == ()
+    run.finish(RunResult(playbook="p", version=4, digest="d"))
+    assert with_caps(standing_of(run), run, settings, NOON.date()).caps == ()

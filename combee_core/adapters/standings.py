@@ -8,7 +8,7 @@ from datetime import date
 
 from combee_core.adapters.workshop import Place, Workshop, open_workshop
 from combee_core.caps import uses
-from combee_core.config import RunSettings
+from combee_core.config import Budget, RunSettings
 from combee_core.errors import UsageError
 from combee_core.history import Seen, last_attempt, look, what_of
 from combee_core.ports import Store
@@ -55,7 +55,7 @@ def standing_of(run: Run) -> Standing:
 
 def with_caps(standing: Standing, run: Run, settings: RunSettings, today: date) -> Standing:
     """The standing with the caps in `settings`, and how much of each is used; `today` is the day in UTC."""
-    if standing.is_finished:
+    if standing.is_finished or settings.budget == settings.day_budget == Budget():
         return standing
     own, all_of_today = (together(read_shares(run.store, place)) for place in (of_run(run.key), of_day(today)))
     return standing.model_copy(update={"caps": uses(settings, own, all_of_today), "on_budget": settings.on_budget})
