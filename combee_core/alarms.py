@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 from pydantic import Field
@@ -10,7 +10,7 @@ from pydantic import Field
 from combee_core.base import Noun, clip
 from combee_core.config import AlarmBars
 from combee_core.records import RunResult
-from combee_core.summary import amount
+from combee_core.summary import amount, cell
 
 AlarmKind = Literal["failed", "budget", "no-traces", "nothing-learned", "little-learned", "survival", "cost"]
 Severity = Literal["warning", "error"]
@@ -52,6 +52,11 @@ def as_payload(alarm: Alarm, result: RunResult) -> dict[str, Any]:
     return {**alarm.model_dump(mode="json"), **about}
 
 
+def as_list(alarms: Iterable[Alarm]) -> str:
+    """Alarms in Markdown. Not as a table: that would cut the end off each sentence, which says what to do."""
+    return "\n".join(f"- **{alarm.severity}: {alarm.kind}** {cell(alarm.message)}" for alarm in alarms) + "\n"
+
+
 def _budget(result: RunResult) -> Iterator[Alarm]:
     error = result.error
     why = clip(error.message if error else result.note, _LONGEST)
@@ -64,10 +69,8 @@ def _failed(result: RunResult) -> Iterator[Alarm]:
     # Whoever stopped a run knows of it. What the model's provider stopped has the stage `model`.
     by_a_person = result.status == "stopped" and error is not None and error.stage != "model"
     if error and not by_a_person:
-        item = f" {error.item}" if error.item else ""
         again = f"combee rerun {result.flow_run_id}" if result.flow_run_id else "the same command again"
-        why = clip(error.message, _LONGEST)
-        text = f"{result.playbook}: the run failed at {error.stage}{item}: {why}. Mend it, then {again}"
+        text = f"{result.playbook}: the run failed at {clip(error.told, _LONGEST)}. Mend it, then {again}"
         yield Alarm(kind="failed", severity="error", message=text, figures={"stage": error.stage, "item": error.item})
 
 

@@ -71,6 +71,11 @@ def clip(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def uncapped(text: str) -> str:
+    """A description as it stands in a line of help: small at its beginning, but for an abbreviation."""
+    return text if text[:2].isupper() else f"{text[:1].lower()}{text[1:]}"
+
+
 def estimate(text: str) -> int:
     """Tokens in `text`, estimated: UTF-8 bytes divided by four, rounded up."""
     return -(-len(text.encode("utf-8", "replace")) // 4)

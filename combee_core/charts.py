@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from combee_core.fitting import epoch_seconds, epoch_time, peak_slope, slope_at
 from combee_core.sizes import Decision, Point
 
+FIT_COLUMNS = (
+    "delay: of one batch; epoch: of all traces in batches of that size; fitted: the epoch by the curve; "
+    "gain: what one trace more in a batch saves, in percent of the most that it ever does"
+)
+"""What the columns of `fit_table` are."""
+
 _ROWS = 15
 _LABEL = 10
 _UNITS = ((3 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
@@ -74,7 +80,7 @@ class _Canvas:
         seconds, unit = time_unit(self.top)
         yield f"{f'epoch, {unit}':>{_LABEL}}"
         for number, row in enumerate(self.cells):
-            value = f"{self.top * (1 - (number + 0.5) / _ROWS) / seconds:.2g}" if number % 4 == 2 else ""
+            value = _figure(self.top * (1 - (number + 0.5) / _ROWS) / seconds) if number % 4 == 2 else ""
             yield f"{value:>{_LABEL}} ┤{''.join(row)}" if value else f"{'':>{_LABEL}} │{''.join(row)}"
         yield f"{'0':>{_LABEL}} └{'─' * self.columns}"
         yield f"{'':>{_LABEL}}  {self._ticks(decision)}"

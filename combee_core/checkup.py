@@ -73,15 +73,17 @@ def chains(store: Store) -> str:
     lengths = {name: sum(1 for _ in Versions(store, name).links()) for name in playbooks(store)}
     if not lengths:
         return "no playbook yet"
-    return ", ".join(f"{name}: {count} versions, every hash right" for name, count in lengths.items())
+    shown = (f"{name}: {count} version{'s' if count > 1 else ''}" for name, count in lengths.items())
+    return f"every hash right ({'; '.join(shown)})"
 
 
 def filed(store: Store) -> str:
     """How many traces wait in the backlog, by playbook and fate."""
     names = sorted({key.split("/")[1] for key in store.list("backlog/")})
     counts = {name: Counter(entry.fate for entry in backlog.entries(store, name)) for name in names}
-    shown = (f"{name}: " + ", ".join(f"{n} {fate}" for fate, n in sorted(its.items())) for name, its in counts.items())
-    return "; ".join(shown) if any(counts.values()) else "empty"
+    full = {name: its for name, its in counts.items() if its}
+    shown = (f"{name}: " + ", ".join(f"{n} {fate}" for fate, n in sorted(its.items())) for name, its in full.items())
+    return "; ".join(shown) or "empty"
 
 
 def marked(store: Store, playbook: str, today: date) -> str:

@@ -145,10 +145,10 @@ class SizeSettings(Form):
 class AlarmBars(Form):
     """When a run's end raises an alarm. Never part of what a run learns."""
 
-    learned: float = Field(0.8, ge=0, le=1, description="Share of the traces that are read to the end")
-    survival: float = Field(0.2, ge=0, le=1, description="Share of the new insights that leave the reduce")
-    silent: int = Field(20, gt=0, description="Traces from which it is an alarm that none taught anything")
-    cost: float | None = Field(None, gt=0, description="US dollars that a run may cost")
+    learned: float = Field(0.8, ge=0, le=1, description="Alarm below this share of traces that are read to the end")
+    survival: float = Field(0.2, ge=0, le=1, description="Alarm below this share of new insights that leave the reduce")
+    silent: int = Field(20, gt=0, description="Alarm where so many traces or more teach nothing")
+    cost: float | None = Field(None, gt=0, description="Alarm where a run costs more US dollars")
 
 
 _PLACES = ("shard_size", "dask", "prompts", "alarms", "budget", "day_budget", "on_budget")
@@ -158,32 +158,39 @@ class RunSettings(Form):
     """How a run learns."""
 
     model: ModelSettings = Field(ModelSettings(), description="Which model learns, and how it is asked")
-    learner: str = Field("ace", description="What owns the state, the prompts and the parsing")
+    learner: str = Field("ace", description="How it learns: ace keeps bullets with counters; there is no other yet")
     prompts: str | None = Field(None, description="Folder whose .md files replace the learner's own")
-    batch_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Traces or samples to an iteration")
+    batch_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Traces to a batch; auto: as measured")
     sizes: SizeSettings = Field(SizeSettings(), description="How the batch size is found where it is auto")
     copies: Annotated[int, Field(gt=0)] | Auto = Field(
         "auto", description="How often each reflection is dealt (p in the paper); auto: twice, into bounded groups once"
     )
     shuffle: ShuffleMode = Field("paper", description="paper: as drawn; spread: copies in different groups")
     seed: int = Field(0, description="Of the shuffles and of the model's sampling")
-    grouping: Grouping = Field("auto", description="paper: √n groups; bounded: at most max-group entries in each")
-    max_group: int = Field(5, gt=1, description="Entries of a bounded group")
-    merge: MergeForm = Field("auto", description="paper: one call; cluster: in code, and a call for each cluster")
+    grouping: Grouping = Field(
+        "auto",
+        description="paper: √n groups; bounded: at most max-group entries in each; auto: bounded above 100 insights",
+    )
+    max_group: int = Field(5, gt=1, description="Entries of a bounded group at most")
+    merge: MergeForm = Field(
+        "auto",
+        description="paper: one call; cluster: in code, and a call for each cluster; auto: paper up to 12 operations",
+    )
     levels: int = Field(2, ge=2, description="Levels of the reduce; more than two merge in rounds, for comparison")
     embedding: str | None = Field(
-        None, description="A litellm embedding model that tells a merge which texts are alike; pieces of words without"
+        None,
+        description="A litellm embedding model that tells a merge which texts are alike; without, pieces of words do",
     )
     alike: float | None = Field(
         None, gt=0, le=1, description="Cosine from which two texts are alike; by default 0.68, as pieces of words need"
     )
-    max_failed: float = Field(0.05, ge=0, le=1, description="Share of failed reflections that fails a batch")
-    shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Items of a stage to one task")
+    max_failed: float = Field(0.05, ge=0, le=1, description="Share of a batch's reflections that may fail")
+    shard_size: Annotated[int, Field(gt=0)] | Auto = Field("auto", description="Traces or groups to one Prefect task")
     dask: str | None = Field(None, description="Address of a Dask scheduler whose workers run the tasks")
-    alarms: AlarmBars = Field(AlarmBars(), description="When the end of a run raises an alarm")
-    budget: Budget = Field(Budget(), description="Of each run (a day, or an input), all its attempts together")
-    day_budget: Budget = Field(Budget(), description="Of a day in UTC, all runs of this store together")
-    on_budget: OnBudget = Field("hold", description="hold: at a cap nothing is published; publish: what is complete")
+    alarms: AlarmBars = Field(AlarmBars(), description="When the end of a run raises an alarm; it stops nothing")
+    budget: Budget = Field(Budget(), description="Caps of each run (a day, or an input), all its attempts together")
+    day_budget: Budget = Field(Budget(), description="Caps of a day in UTC, all runs of this store together")
+    on_budget: OnBudget = Field("hold", description="hold: at a cap nothing is published; publish: complete batches")
 
     @model_validator(mode="after")
     def _clusters_have_two_levels(self) -> RunSettings:
@@ -226,7 +233,7 @@ class Source(Form):
     )
     limit: int | None = Field(None, gt=0, description="Only the first N, by id")
     ground_truth: bool = Field(True, description="Show expected answers to the reflector, where the input has them")
-    fields: dict[str, str] | None = Field(None, description="Our field names to those of plain JSON lines")
+    fields: dict[str, str] | None = Field(None, description="JSON: names of our fields to those of plain JSON lines")
     scorer: Scoring = Field("exact", description="How an answer to a sample is judged")
 
 
@@ -265,7 +272,7 @@ class DateRange(Form):
 
 
 class RunRequest(Form):
-    """Everything that a run needs to know, as a flow's parameter."""
+    """What is learned from, where to, and how."""
 
     playbook: str = Field(
         "playbook", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="Name of the playbook that learns"
@@ -273,4 +280,10 @@ class RunRequest(Form):
     store: str = Field("file://./combee-store", description="Where everything lies: file:///… or s3://bucket/prefix")
     source: Source = Field(Source(), description="What is learned from")
     settings: RunSettings = Field(RunSettings(), description="How it is learned")
-    again: bool = Field(False, description="Start a new run although this one is finished")
+    again: bool = Field(False, description="Learn anew what was learned already")
+
+    @property
+    def label(self) -> str:
+        """The playbook, and the day where it learns one (or `backlog`): what tells its flow runs apart in a list."""
+        part = "backlog" if self.source.kind == "backlog" else self.source.day
+        return f"{self.playbook}-{part}" if part else self.playbook

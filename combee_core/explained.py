@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from textwrap import fill
 from typing import Any
 
 from combee_core.base import Noun
 from combee_core.run_file import Path, RunFile, table_of
+
+_WIDEST = 32
+"""Columns for a value."""
+
+_NARROWEST = 40
+"""Columns in which a description can still be read."""
+
+_BELOW = " " * 4
 
 
 class Explained(Noun):
@@ -41,18 +50,30 @@ def _settings(noun: Noun, path: Path) -> Iterator[Explained]:
             yield from _settings(getattr(noun, name), (*path, name))
 
 
-def lines(settings: Sequence[Explained]) -> Iterator[str]:
-    """For a terminal: a heading for each table, saying what it is about, and a line for each setting."""
+def lines(settings: Sequence[Explained], width: int) -> Iterator[str]:
+    """For a terminal of `width` columns: a heading for each table, an entry for each setting.
+
+    What a setting means stands behind it where there is room, else below.
+    """
     rows = [(one.path[-1], _said(one.value), "given" if one.given else "default") for one in settings]
-    widths = [min(max(len(row[column]) for row in rows), 32) for column in range(3)]
+    widths = [min(max(len(row[column]) for row in rows), _WIDEST) for column in range(3)]
     about = dict(_tables(RunFile))
     table: Path = ()
     for one, row in zip(settings, rows, strict=True):
         if one.path[:-1] != table:
             table = one.path[:-1]
             yield f"\n[{'.'.join(table)}]  {about[table]}"
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        yield f"{'  '.join(cells)}  {one.description}".rstrip()
+        cells = (cell.ljust(wide) for cell, wide in zip(row, widths, strict=True))
+        yield _entry("  ".join(cells), one.description, sum(widths) + 6, width)
+
+
+def _entry(setting: str, description: str, column: int, width: int) -> str:
+    if width - column < _NARROWEST:
+        return f"{setting.rstrip()}\n{fill(description, width, initial_indent=_BELOW, subsequent_indent=_BELOW)}"
+    if len(setting) + 2 > column:
+        # A value that is wider than its column has what it means below it, in line with the others'.
+        setting = f"{setting.rstrip()}\n{' ' * (column - 2)}"
+    return f"{setting}  " + fill(description, width - column).replace("\n", f"\n{' ' * column}")
 
 
 def _tables(noun: type[Noun], path: Path = ()) -> Iterator[tuple[Path, str]]:

@@ -56,6 +56,14 @@ class Sizing(Noun):
         rest = max(0, self.total - sum(self.profile))
         return len(self.profile) + (-(-rest // self.batch_size) if self.batch_size else 0)
 
+    @property
+    def told(self) -> str:
+        """The batch size and how it came about: `12, as given`, `41 (after 5, 10 to measure): …`."""
+        if self.reason.startswith(f"{self.batch_size}, "):
+            return self.reason
+        measured = f" (after {', '.join(map(str, self.profile))} to measure)" if self.profile else ""
+        return f"{self.batch_size}{measured}: {self.reason}"
+
     def part(self, number: int) -> slice:
         """The items of batch `number`, which counts from 1."""
         before = self.profile[: number - 1]
@@ -157,6 +165,15 @@ class Failure(Noun):
     stage: str
     item: str
     message: str
+
+    @property
+    def told(self) -> str:
+        """Where and why on one line; what the message names itself is not said before it as well."""
+        why = " ".join(self.message.split())
+        if why.startswith(f"{self.stage}:"):
+            return why
+        where = self.stage if self.item in why else f"{self.stage} {self.item}"
+        return f"{where}: {why}"
 
 
 Happened = Literal["learned", "supplement", "already learned", "no traces", "named only", "failed", "stopped"]

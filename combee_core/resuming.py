@@ -120,7 +120,7 @@ def explanation(standing: Standing) -> Iterator[str]:
     seen = standing.seen
     yield f"run {seen.run} of playbook {seen.playbook}, {seen.what}: {seen.state}"
     if seen.failure:
-        yield f"  ended at {seen.failure.stage} {seen.failure.item}: {seen.failure.message}"
+        yield f"  ended at {seen.failure.told}"
     if standing.is_finished:
         yield f"  finished with version {standing.version}: nothing is to be done (--again starts a new run)"
         if seen.state == "budget":

@@ -173,7 +173,8 @@ def spent(result: RunResult) -> str:
         ("tokens", amount(result.tokens.this_run, result.tokens), amount(result.tokens.total, result.tokens)),
         ("cost, US dollars", amount(result.cost.this_run, result.cost), amount(result.cost.total, result.cost)),
     ]
-    return f"{table(('stage', 'model calls'), rows)}\n\n{table(('', 'this run', 'in all'), amounts)}\n"
+    calls = table(("stage", "model calls, this attempt"), rows)
+    return f"{calls}\n\n{table(('', 'this attempt', 'all attempts'), amounts)}\n"
 
 
 def amount(value: float | None, of: Amounts) -> str:

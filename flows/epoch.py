@@ -12,7 +12,7 @@ from tasks import alarms, batches, entry, sizing
 from tasks.runners import runner_for
 
 
-@flow(name="epoch", flow_run_name="epoch-{request.playbook}", persist_result=False)
+@flow(name="epoch", flow_run_name="epoch-{request.label}", persist_result=False)
 def epoch(request: RunRequest) -> RunResult:
     """Learn from traces or samples. A finished plan is a no-op; an unfinished one is gone on with.
 

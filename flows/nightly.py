@@ -11,7 +11,7 @@ from tasks import alarms, backlogs, days, entry
 from tasks.children import without_heartbeats
 
 
-@flow(name="nightly", flow_run_name="nightly-{request.playbook}", persist_result=False)
+@flow(name="nightly", flow_run_name="nightly-{request.label}", persist_result=False)
 def nightly(request: RunRequest, nights: Nights = Nights()) -> RunResult:
     """Learn from one day's traces: the request's day, or the day before the scheduled start in its time zone.
 

@@ -11,13 +11,12 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.events import emit_event
 
 from combee_core.adapters import alarm_hook
-from combee_core.alarms import Alarm, alarms_of, as_payload
+from combee_core.alarms import Alarm, alarms_of, as_list, as_payload
 from combee_core.config import AlarmBars, RunRequest
 from combee_core.errors import CombeeError, RunError, is_told, mark_told
 from combee_core.events import event
 from combee_core.outcome import never_begun
 from combee_core.records import RunResult
-from combee_core.summary import table
 from tasks.top import top_id
 
 _LEVELS = {"warning": logging.WARNING, "error": logging.ERROR}
@@ -83,9 +82,7 @@ def _post(payload: dict[str, object]) -> None:
 
 
 def _show(alarms: tuple[Alarm, ...]) -> None:
-    rows = ((alarm.severity, alarm.kind, alarm.message) for alarm in alarms)
-    shown = table(("", "alarm", "what and what to do"), rows)
     try:
-        create_markdown_artifact(markdown=shown, key="alarms", description="What somebody should look at")
+        create_markdown_artifact(markdown=as_list(alarms), key="alarms", description="What somebody should look at")
     except Exception as error:  # noqa: BLE001  whatever the server's client raises: an alarm must not end a run
         event(get_run_logger(), logging.WARNING, "alarm-unseen", f"no artifact: {type(error).__name__}")

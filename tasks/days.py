@@ -84,7 +84,7 @@ class Agenda:
             if len(self._night.days) > 1:
                 error.args = (f"{day}: {error.args[0]}", *error.args[1:])
             if not self._can_wait(error, day):
-                report.days(self._lines)
+                report.days(self._request.playbook, self._lines)
                 raise
             text = f"{error}; the night goes on with the next day"
             event(get_run_logger(), logging.ERROR, "day-put-off", text, day=day.isoformat())
@@ -100,9 +100,10 @@ class Agenda:
         """All days that were reached as one result."""
         if self._night.undertaking and not self._ended_at:
             nights.accomplish(self._store, self._night.undertaking)
-        if len(self._lines) > 1 or self._night.own is None:
-            report.days(self._lines)
+        report.days(self._request.playbook, self._lines)
         result = self._together()
+        if len(self._results) > 1:
+            report.cost(result, f"{self._request.playbook}, all days")
         return result if self._ended_at is None else with_note(result, self._not_reached(self._ended_at), "budget")
 
     def complete(self, result: RunResult) -> RunResult:

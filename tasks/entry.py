@@ -142,7 +142,7 @@ def _note_failure(shop: Workshop, error: CombeeError) -> None:
         mark_told(error)
         if not backlog.is_backlog(shop.plan.request):
             backlog.file(shop.store, shop.plan, result.fates)
-        report.accounting(result)
+        report.accounting(result, report.about(shop.plan))
     except CombeeError as trouble:
         event(get_run_logger(), logging.WARNING, "failure-unfiled", f"the failure could not be filed: {trouble}")
 

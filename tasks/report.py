@@ -18,12 +18,13 @@ from prefect.artifacts import (
 from combee_core import summary
 from combee_core.adapters.pictures import fit_picture
 from combee_core.adapters.workshop import Workshop
-from combee_core.charts import fit_table
+from combee_core.charts import FIT_COLUMNS, fit_table
 from combee_core.diff import diff
 from combee_core.errors import UsageError
 from combee_core.events import event
+from combee_core.history import what_of
 from combee_core.playbook import Playbook
-from combee_core.records import DayResult, RunResult, State
+from combee_core.records import DayResult, Plan, RunResult, State
 from combee_core.sizes import Decision
 from combee_core.tally import tally
 
@@ -37,17 +38,31 @@ def finished(shop: Workshop, result: RunResult, states: Sequence[State]) -> None
     state = shop.learner.load(after.state) if after else shop.learner.empty()
     if isinstance(before, Playbook) and isinstance(state, Playbook):
         text = summary.what_changed(result, diff(before, state), tally(states))
-        create_markdown_artifact(markdown=text, key="playbook-changes", description="What was learned, and from what")
-    accounting(result)
+        described = f"{about(shop.plan)}: what was learned, and from what"
+        create_markdown_artifact(markdown=text, key="playbook-changes", description=described)
+    accounting(result, about(shop.plan))
 
 
-def accounting(result: RunResult) -> None:
-    """What became of every trace, and what was spent."""
-    create_table_artifact(table=summary.accounting(result), key="accounting", description="Every trace, once")
+def about(plan: Plan) -> str:
+    """What an artifact is about, as `combee runs` names it: artifacts of all playbooks share their keys."""
+    return f"{plan.request.playbook}, {what_of(plan)}, run {plan.key}"
+
+
+def accounting(result: RunResult, what: str) -> None:
+    """What became of every trace, and what was spent; `what` says of which run."""
+    table = summary.accounting(result)
+    create_table_artifact(table=table, key="accounting", description=f"{what}: the fate of every trace")
     rest = unlearned(result)
     if rest:
-        create_table_artifact(table=rest, key="not-learned", description="Traces that taught nothing, and why")
-    create_markdown_artifact(markdown=summary.spent(result), key="cost", description="Calls, tokens, money")
+        described = f"{what}: what was not learned from, and why"
+        create_table_artifact(table=rest, key="not-learned", description=described)
+    cost(result, what)
+
+
+def cost(result: RunResult, what: str) -> None:
+    """What was asked and spent."""
+    described = f"{what}: model calls, tokens, money"
+    create_markdown_artifact(markdown=summary.spent(result), key="cost", description=described)
 
 
 def unlearned(result: RunResult, most: int = ROWS) -> list[dict[str, object]]:
@@ -59,21 +74,41 @@ def unlearned(result: RunResult, most: int = ROWS) -> list[dict[str, object]]:
     return [*rows[:most], {"trace": f"… and {len(rows) - most:,} more", "fate": "", "why": f"all of them: {where}"}]
 
 
-def days(lines: Sequence[DayResult]) -> None:
+def days(playbook: str, lines: Sequence[DayResult]) -> None:
     """What became of each day of a night or a backfill."""
     rows = day_rows(lines)
-    create_table_artifact(table=rows, key="days", description=f"{len(lines)} days, {len(rows)} of them shown")
+    create_table_artifact(table=rows, key="days", description=days_told(playbook, lines, len(rows)))
+
+
+def days_told(playbook: str, lines: Sequence[DayResult], shown: int) -> str:
+    """All days in one sentence."""
+    number = "1 day" if len(lines) == 1 else f"{len(lines):,} days"
+    traces, calls = sum(line.traces for line in lines), sum(line.model_calls for line in lines)
+    rest = "" if shown == len(lines) else f"; {shown} of them are shown"
+    return f"{playbook}: {number}, {traces:,} traces, {calls:,} model calls{rest}"
 
 
 def day_rows(lines: Sequence[DayResult], most: int = ROWS) -> list[dict[str, object]]:
     """A row a day; of a long list the last `most` days on which something happened."""
     idle = ("already learned", "no traces") if len(lines) > most else ()
-    return [line.model_dump(mode="json") for line in lines if line.happened not in idle][-most:]
+    return [_day_row(line) for line in lines if line.happened not in idle][-most:]
+
+
+def _day_row(line: DayResult) -> dict[str, object]:
+    return {
+        "day": str(line.day),
+        "what happened": line.happened,
+        "traces": line.traces,
+        "model calls": line.model_calls,
+        "version": line.version,
+        "run": line.run,
+        "note": line.note,
+    }
 
 
 def fit(decision: Decision) -> None:
     """How the batch size was chosen: the measurements as a table, the curve as a picture."""
-    create_table_artifact(table=fit_table(decision), key="batch-size", description=decision.reason)
+    create_table_artifact(table=fit_table(decision), key="batch-size", description=f"{decision.reason}. {FIT_COLUMNS}")
     try:
         encoded = b64encode(fit_picture(decision, "svg")).decode()
     except UsageError as error:

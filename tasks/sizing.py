@@ -111,7 +111,7 @@ def decide(shop: Workshop) -> Decision:
         measured.remember(shop.store, found)
     decision = shop.run.decide(decision)
     report.fit(decision)
-    _say(shop, decision.reason)
+    _say(shop, f"{decision.batch_size}: {decision.reason}")
     return decision
 
 

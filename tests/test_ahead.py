@@ -61,7 +61,7 @@ def test_a_new_store_is_left_as_it_was(tmp_path: Path) -> None:
 def test_batches_are_cut_as_the_run_would_cut_them(tmp_path: Path) -> None:
     found = work(asked(uri(), write_day(tmp_path, 50), batch_size=20))
     assert [load.size for load in found.loads] == [20, 20, 10]
-    assert (found.batching, found.note, found.bullets) == ("batch size 20: 20, as given", "", None)
+    assert (found.batching, found.note, found.bullets) == ("batch size 20, as given", "", None)
 
 
 def test_the_evidence_is_that_of_each_traces_own_prompt(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from run_records import request
 
 from combee_core.adapters.alarm_hook import hook_url, post
 from combee_core.adapters.prefect_alarms import automations
-from combee_core.alarms import Alarm, alarms_of, as_payload
+from combee_core.alarms import Alarm, alarms_of, as_list, as_payload
 from combee_core.config import AlarmBars, RunSettings
 from combee_core.errors import BudgetSpent, CombeeError, ModelAway, RunStopped
 from combee_core.outcome import never_begun
@@ -59,8 +59,29 @@ def test_a_failed_run_names_stage_item_cause_and_the_way_on() -> None:
     failure = Failure(stage="curate", item="curate-g02", message="curate-g02 failed: no JSON")
     alarm = only(result(3, fates={"deferred": 17}, error=failure, flow_run_id="f-1"))
     assert (alarm.kind, alarm.severity) == ("failed", "error")
-    for part in ("curate curate-g02", "no JSON", "combee rerun f-1"):
-        assert part in alarm.message
+    assert alarm.message == ("p: the run failed at curate: curate-g02 failed: no JSON. Mend it, then combee rerun f-1")
+
+
+@pytest.mark.parametrize(
+    ("stage", "item", "message", "told"),
+    [
+        ("curate", "curate-g02", "curate-g02 failed: no JSON", "curate: curate-g02 failed: no JSON"),
+        ("reflect", "t7", "no JSON", "reflect t7: no JSON"),
+        ("budget", "--max-calls", "budget: 9 of 9 calls", "budget: 9 of 9 calls"),
+        ("run", "", "two\nlines", "run: two lines"),
+    ],
+)
+def test_where_a_run_failed_is_said_once(stage: str, item: str, message: str, told: str) -> None:
+    assert Failure(stage=stage, item=item, message=message).told == told
+
+
+def test_alarms_in_the_ui_are_a_list_whose_sentences_are_whole() -> None:
+    failure = Failure(stage="curate", item="g2", message="a | b\n# no heading " + "x" * 300)
+    shown = as_list(alarms_of(result(error=failure, cost=Amounts(total=9.0), flow_run_id="f-1"), AlarmBars(cost=1)))
+    first, second = shown.splitlines()
+    assert first.startswith("- **error: failed** p: the run failed at curate g2: a &#124; b # no heading x")
+    assert first.endswith("Mend it, then combee rerun f-1")
+    assert second.startswith("- **warning: cost** p: the run has cost 9.0000 US dollars")
 
 
 def test_what_a_person_stopped_is_no_alarm_but_a_provider_that_sent_us_away_is() -> None:

@@ -32,6 +32,13 @@ def test_the_chart_shows_points_curve_and_choice() -> None:
     assert "epoch, min" in chart
 
 
+def test_the_axis_has_plain_numbers() -> None:
+    chart = fit_chart(decide(seen({5: 4.5, 10: 5.0, 20: 5.8, 40: 6.5}), SizeSettings(), 160))
+    labels = [line.partition("┤")[0].strip() for line in chart.splitlines() if "┤" in line]
+    assert len(labels) == 4
+    assert all(float(label) > 0 and "e" not in label for label in labels)
+
+
 def test_larger_sizes_lie_further_right_and_shorter_times_further_down() -> None:
     rows = [line for line in fit_chart(DECISION).splitlines()[:-1] if "●" in line]
     columns = [row.index("●") for row in rows]

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from aged_store import NOW, Calendar
-from run_records import plan
+from run_records import learned, plan, request
 
 from combee_core import checkup
 from combee_core.adapters.memory_store import MemoryStore
@@ -68,7 +68,7 @@ def test_chains_are_followed_to_the_first_version() -> None:
     assert checkup.chains(its.store) == "no playbook yet"
     its.night(2, "a" * 20, "one")
     its.night(1, "b" * 20, "two")
-    assert checkup.chains(its.store) == "p: 2 versions, every hash right"
+    assert checkup.chains(its.store) == "every hash right (p: 2 versions)"
 
 
 def test_a_version_that_was_changed_by_hand_is_found_though_it_is_not_the_latest() -> None:
@@ -89,6 +89,11 @@ def test_the_backlog_is_counted_by_playbook_and_fate() -> None:
     fates = [TraceFate(trace_id=f"t{n:02d}", fate="failed" if n < 3 else "refused") for n in (1, 2, 3)]
     file(store, plan(3), fates)
     assert checkup.filed(store) == "p: 2 failed, 1 refused"
+    file(store, plan(3), learned(1, 2, 3))
+    assert checkup.filed(store) == "empty"
+    other = plan(1, request=request(playbook="q"))
+    file(store, other, [TraceFate(trace_id="t01", fate="failed")])
+    assert checkup.filed(store) == "q: 1 failed", "what is empty again is not named"
 
 
 def days(store: Store, *marked: date) -> None:

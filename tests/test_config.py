@@ -127,3 +127,16 @@ def test_every_option_that_needs_words_has_them() -> None:
 )
 def test_a_place_has_one_spelling_whatever_was_typed(typed: str, meant: str) -> None:
     assert Source(uris=(typed,)).uris == (meant,)
+
+
+@pytest.mark.parametrize(
+    ("source", "label"),
+    [
+        (Source(), "desk"),
+        (Source(day=date(2026, 3, 2)), "desk-2026-03-02"),
+        (Source(kind="backlog"), "desk-backlog"),
+        (Source(kind="backlog", day=date(2026, 3, 2)), "desk-backlog"),
+    ],
+)
+def test_a_flow_run_is_named_after_its_playbook_and_what_of_it_is_learned(source: Source, label: str) -> None:
+    assert RunRequest(playbook="desk", source=source).label == label

@@ -54,9 +54,9 @@ def test_every_setting_has_words(one: object) -> None:
 
 
 def test_a_line_a_setting_below_the_name_of_its_table() -> None:
-    said = list(lines(explain(read_run_file(NIGHT, "x"))))
+    said = list(lines(explain(read_run_file(NIGHT, "x")), 1_000))
     assert "\n[settings.model]  Which model learns, and how it is asked" in said
-    assert "\n[settings.day_budget]  Of a day in UTC, all runs of this store together" in said
+    assert "\n[settings.day_budget]  Caps of a day in UTC, all runs of this store together" in said
     (uris,) = [line for line in said if line.startswith("uris ")]
     assert '["here"]' in uris
     assert "given" in uris
@@ -64,6 +64,16 @@ def test_a_line_a_setting_below_the_name_of_its_table() -> None:
     assert day.split()[1:3] == ["-", "default"]
     plain = [line for line in said if not line.startswith("\n[")]
     assert len(plain) == len(explain(RunFile()))
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_descriptions_keep_to_the_terminal_and_none_is_lost(width: int) -> None:
+    file = read_run_file(NIGHT.replace('"here"', f'"/{"long/" * 12}"'), "x")
+    entries = [entry for entry in lines(explain(file), width) if not entry.startswith("\n[")]
+    for one, entry in zip(explain(file), entries, strict=True):
+        assert one.description in " ".join(entry.split())
+        assert all(len(line) <= width for line in entry.splitlines()[1:])
+        assert not any(line.endswith(" ") for line in entry.splitlines())
 
 
 def test_a_noun_is_a_table_and_a_plain_value_is_none() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from combee_core.cli import options, settings
+from combee_core.cli import main, options, settings
 from combee_core.config import Nights, RunRequest, RunSettings
 from combee_core.errors import UsageError
 
@@ -138,6 +138,24 @@ def test_a_day_is_an_iso_date() -> None:
     assert options.day_of("2026-11-30") == date(2026, 11, 30)
     with pytest.raises(argparse.ArgumentTypeError, match="2026-11-30"):
         options.day_of("yesterday")
+
+
+@pytest.mark.parametrize("command", ["nightly", "runs", "gc", "config"])
+def test_the_help_of_a_command_says_first_what_it_does(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    _, said, *_ = capsys.readouterr().out.split("\n\n")
+    said = " ".join(said.split()).rstrip(".")
+    assert f"{command} {said[:1].lower()}{said[1:]}" in listed
+
+
+def test_an_abbreviation_keeps_its_capitals_in_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse("--help")
+    assert "uS dollars" not in capsys.readouterr().out
 
 
 def test_help_shows_the_defaults_of_the_settings(capsys: pytest.CaptureFixture[str]) -> None:

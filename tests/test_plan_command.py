@@ -160,7 +160,7 @@ def test_a_dry_night_counts_its_own_day(capsys: pytest.CaptureFixture[str], tmp_
     where = ("--traces", tmp_path / "traces", "--store", f"file://{tmp_path}/s", "--batch-size", 30)
     found = data(capsys, "nightly", "--day", DAY, *where, "--dry-run")
     (day,) = found["days"]
-    assert (day["day"], day["traces"], day["batching"]) == (str(DAY), 30, "batch size 30: 30, as given")
+    assert (day["day"], day["traces"], day["batching"]) == (str(DAY), 30, "batch size 30, as given")
     assert day["calls"]["reflect"]["expected"] == 30
     assert found["dry_run"] is True
 

@@ -12,7 +12,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.client.schemas.objects import Artifact
 from prefect.runtime import flow_run
-from run_records import KEY
+from run_records import DAY, KEY, plan, request
 
 from combee_core.batch_size import decide
 from combee_core.config import SizeSettings
@@ -61,6 +61,23 @@ def test_each_day_has_a_row_and_of_a_long_list_only_those_on_which_something_hap
     assert [row["day"] for row in report.day_rows(lines, most=2)] == ["2026-03-04", "2026-03-05"]
 
 
+def test_the_columns_of_the_days_are_words() -> None:
+    (row,) = report.day_rows([day(4, "failed")])
+    assert list(row) == ["day", "what happened", "traces", "model calls", "version", "run", "note"]
+
+
+def test_the_days_add_up_in_a_sentence() -> None:
+    lines = [day(1).model_copy(update={"model_calls": 31}), day(2).model_copy(update={"model_calls": 1_000})]
+    assert report.days_told("p", lines, 2) == "p: 2 days, 40 traces, 1,031 model calls"
+    assert report.days_told("p", lines[:1], 1) == "p: 1 day, 20 traces, 31 model calls"
+    assert report.days_told("p", lines, 1).endswith("; 1 of them are shown")
+
+
+def test_an_artifact_says_which_playbook_day_and_run_it_is_about() -> None:
+    dated = plan().model_copy(update={"request": request(source=DAY)})
+    assert report.about(dated) == f"p, 2026-03-02, run {KEY}"
+
+
 # on a server
 
 
@@ -88,7 +105,7 @@ def test_the_fit_is_a_table_of_what_was_measured_and_a_picture_of_the_curve(pref
     found = artifacts(lambda: report.fit(decision()))
     assert set(found) == {"batch-size", "batch-size-curve"}
     assert found["batch-size"].type == "table"
-    assert found["batch-size"].description == decision().reason
+    assert str(found["batch-size"].description).startswith(f"{decision().reason}. delay: ")
     rows = str(found["batch-size"].data)
     assert all(f'"{size}"' in rows for size in (5, 10, 20, 40, 80))
     text = str(found["batch-size-curve"].data)
@@ -98,13 +115,14 @@ def test_the_fit_is_a_table_of_what_was_measured_and_a_picture_of_the_curve(pref
 
 
 def test_the_accounting_of_a_night_of_failures_stays_small(prefect_api: str) -> None:
-    found = artifacts(lambda: report.accounting(result(30_000)))
+    found = artifacts(lambda: report.accounting(result(30_000), "p, run x"))
     assert set(found) == {"accounting", "not-learned", "cost"}
     assert len(str(found["not-learned"].data)) < 50_000
+    assert all(str(one.description).startswith("p, run x: ") for one in found.values())
 
 
 def test_where_everything_was_learned_no_list_of_the_rest_is_made(prefect_api: str) -> None:
-    assert set(artifacts(lambda: report.accounting(result(0)))) == {"accounting", "cost"}
+    assert set(artifacts(lambda: report.accounting(result(0), "p"))) == {"accounting", "cost"}
 
 
 def test_progress_is_one_artifact_that_grows(prefect_api: str) -> None:

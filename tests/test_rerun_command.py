@@ -56,7 +56,7 @@ def test_what_failed_is_listed_explained_without_a_call_and_then_gone_on_with(
     assert listed["flow_run_id"] == failed.json["flow_run_id"]
     assert f"combee rerun {listed['flow_run_id']}" in text
     whole = f"curate-g02 failed: ModelFault: {MODEL}: a fault at {server.url} ("
-    assert f"curate curate-g02: {whole}" in text
+    assert f"    curate: {whole}" in text
     assert any(whole in line and "500" in line for line in failed.err.splitlines())
     assert explained["reflections"] == {"saved": 12, "of": 12, "missing": []}
     assert explained["groups"]["missing"] == ["curate-g02"]

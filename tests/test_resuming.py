@@ -107,7 +107,7 @@ def test_the_explanation_says_what_is_saved_what_is_asked_for_and_that_a_version
     )
     assert list(explanation(standing)) == [
         f"run {'a' * 20} of playbook p, 2026-03-02: failed",
-        "  ended at curate curate-g03: curate-g03 failed",
+        "  ended at curate: curate-g03 failed",
         "  done: 1 of 3 batches",
         "  saved in batch 2: 9 of 9 reflections, 2 of 3 groups",
         "  to do: groups curate-g03; the merge of batch 2; 4 traces in later batches; then one version is published",

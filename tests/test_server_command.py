@@ -66,7 +66,9 @@ def test_a_night_runs_on_postgresql(on_postgres: Combee, database: Postgres, tmp
     done = on_postgres("nightly", "--traces", tmp_path / "day.jsonl", *when, "--json").json
     assert (done["version"], done["accounting"]["learned"]) == (1, TRACES)
     runs = database.psql("SELECT name, state_type FROM flow_run ORDER BY name", database="prefect").splitlines()
-    assert runs == ["epoch-playbook|COMPLETED", "iteration-1|COMPLETED", "nightly-playbook|COMPLETED"]
+    assert runs == [
+        f"{name}|COMPLETED" for name in ("epoch-playbook-2026-03-02", "iteration-1", "nightly-playbook-2026-03-02")
+    ]
     top = database.psql("SELECT id FROM flow_run WHERE parent_task_run_id IS NULL", database="prefect")
     assert top == done["flow_run_id"]
 

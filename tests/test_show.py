@@ -29,6 +29,17 @@ def test_a_run_is_told_in_figures_and_names_what_was_not_learned() -> None:
     assert said[-1] == "  refused: t3: will not read it"
 
 
+def test_traces_that_were_only_put_off_are_a_line_for_each_reason() -> None:
+    ends = [("t1", "deferred", "the run stopped first"), ("t2", "failed", "no JSON"), ("t3", "deferred", "a cap")]
+    more = [(f"u{n}", "deferred", "the run stopped first") for n in range(1_200)]
+    fates = tuple(TraceFate(trace_id=name, fate=fate, reason=why) for name, fate, why in ends + more)
+    assert lines(fates=fates)[-3:] == [
+        "  failed: t2: no JSON",
+        "  deferred: 1,201 traces: the run stopped first",
+        "  deferred: 1 trace: a cap",
+    ]
+
+
 @pytest.mark.parametrize(
     ("cost", "word"),
     [
@@ -49,7 +60,7 @@ def test_what_is_special_is_said_first() -> None:
 @pytest.mark.parametrize(
     ("sizing", "told"),
     [
-        (Sizing(total=240, batch_size=40, reason="as given"), "batch size: 40: as given"),
+        (Sizing(total=240, batch_size=40, reason="40, as given"), "batch size: 40, as given"),
         (
             Sizing(total=240, profile=(5, 10), batch_size=31, reason="plateau of 31.2"),
             "batch size: 31 (after 5, 10 to measure): plateau of 31.2",

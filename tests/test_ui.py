@@ -61,7 +61,8 @@ def night(combee: Combee, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def test_the_page_of_a_night_shows_its_epoch(combee: Combee, night: Any, tmp_path: Path) -> None:
     page = open_page(f"{server_address(combee)}/runs/flow-run/{night['flow_run_id']}", tmp_path)
-    assert "nightly-playbook" in page
+    assert "nightly-playbook-2026-03-02" in page
+    assert "epoch-playbook-2026-03-02" in page
     assert "Completed" in page
 
 
@@ -78,6 +79,6 @@ def test_the_summary_says_what_was_learned_and_from_which_traces(combee: Combee,
 
 def test_the_artifacts_of_a_night_are_there(combee: Combee, night: Any) -> None:
     found = ask(f"{server_address(combee)}/api/artifacts/latest/filter", {"limit": 100})
-    assert {"playbook-changes", "accounting", "cost", "progress"} <= {artifact["key"] for artifact in found}
+    assert {"playbook-changes", "accounting", "cost", "progress", "days"} <= {artifact["key"] for artifact in found}
     (accounting,) = [artifact for artifact in found if artifact["key"] == "accounting"]
     assert {"fate": "in", "traces": 30} in json.loads(accounting["data"])

@@ -96,7 +96,7 @@ class Ahead:
             traces=len(items),
             left_out=left_out,
             loads=loads,
-            batching=f"batch size {planned.batch_size}: {planned.reason}",
+            batching=f"batch size {planned.told}",
             note="; ".join(filter(None, notes)),
             bullets=self._sizes.bullets(state) if run and loads else None,
         )

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from typing import Any
 
 from combee_core.cli import logs
 from combee_core.errors import CombeeError, UsageError
@@ -79,6 +80,19 @@ def _failed(args: argparse.Namespace, message: str, code: int) -> int:
     return code
 
 
+class _Described:
+    """Commands whose own help begins with what the list of commands says of them."""
+
+    def __init__(self, commands: Any) -> None:
+        self._commands = commands
+
+    def add_parser(self, name: str, *, help: str) -> argparse.ArgumentParser:
+        """A parser for the command."""
+        described = f"{help[:1].upper()}{help[1:]}."
+        made: argparse.ArgumentParser = self._commands.add_parser(name, help=help, description=described)
+        return made
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="combee",
@@ -87,5 +101,5 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in _COMMANDS:
-        import_module(f"combee_core.cli.{name}").add(commands)
+        import_module(f"combee_core.cli.{name}").add(_Described(commands))
     return parser

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from combee_core.base import uncapped
 from combee_core.config import Budget, OnBudget, RunSettings
 from combee_core.errors import UsageError
 
@@ -28,7 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             said = Budget.model_fields[name].description or name
             option = f"--max-{name}{scope}".replace("_", "-")
             shown = "X" if kind is float else "N"
-            group.add_argument(option, type=kind, metavar=shown, help=f"{said[:1].lower()}{said[1:]}, of {whose}")
+            group.add_argument(option, type=kind, metavar=shown, help=f"{uncapped(said)}, of {whose}")
     what = RunSettings.model_fields["on_budget"].description or ""
     group.add_argument("--on-budget", choices=get_args(OnBudget), help=f"{what} (hold)")
 

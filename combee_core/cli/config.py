@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+from shutil import get_terminal_size
 from typing import Any
 
 from combee_core.cli import run_files
+
+_UNBOUNDED = 1_000
+"""Columns where the output is no terminal: lines stay whole for other programs."""
 
 
 def add(commands: Any) -> None:
@@ -30,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
     else:
         given = sum(one.given for one in settings)
         print(f"{args.file}: fine; {given} settings given, {len(settings) - given} by default\n")
-        print("\n".join(lines(settings)))
+        print("\n".join(lines(settings, get_terminal_size((_UNBOUNDED, 0)).columns)))
     return 0

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         line = _look(name, check)
         found.append(line)
         if not args.json:
-            print(f"{'ok  ' if line['ok'] else 'FAIL'}  {line['check']:<9} {line['says']}", flush=True)
+            print(f"{'ok  ' if line['ok'] else 'FAIL'}  {name + ':':<10} {line['says']}", flush=True)
     if args.json:
         print(json.dumps({"ok": all(line["ok"] for line in found), "checks": found}, ensure_ascii=False))
     return 0 if all(line["ok"] for line in found) else 1

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from combee_core.base import uncapped
 from combee_core.cli import budgets
 from combee_core.config import (
     AUTO,
@@ -171,7 +172,7 @@ def _help(settings: type[BaseModel], name: str) -> str:
     default = (
         "" if field.default is None or field.default is False or field.default == () else f" ({_shown(field.default)})"
     )
-    return f"{text[:1].lower()}{text[1:]}{default}"
+    return f"{uncapped(text)}{default}"
 
 
 def _shown(default: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from combee_core.cli import options
@@ -12,7 +13,10 @@ from combee_core.cli import options
 if TYPE_CHECKING:
     from combee_core.history import Seen
 
-_COLUMNS = ("run", "state", "playbook", "input", "traces", "batches", "began (UTC)", "flow run")
+_COLUMNS = ("run", "state", "playbook", "input", "began (UTC)", "traces", "batches", "flow run")
+"""The last ones are left out where a terminal is too narrow for them."""
+
+_WIDEST = 1_000
 
 
 def add(commands: Any) -> None:
@@ -43,11 +47,15 @@ def run(args: argparse.Namespace) -> int:
 def _lines(found: Sequence[Seen]) -> Iterator[str]:
     rows = [_COLUMNS, *map(_row, found)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
+    room = get_terminal_size((_WIDEST, 0)).columns
+    fitting = [at for at in range(len(_COLUMNS)) if sum(widths[: at + 1]) + 2 * at <= room]
     for row, seen in zip(rows, (None, *found), strict=True):
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        yield "  ".join(row[at].ljust(widths[at]) for at in fitting).rstrip()
         if seen and seen.failure:
-            yield f"    {seen.failure.stage} {seen.failure.item}: {' '.join(seen.failure.message.split())}"
-        if seen and seen.state not in ("done", "barren", "running"):
+            yield f"    {seen.failure.told}"
+        if seen and seen.state == "budget" and seen.failure is None:
+            yield "    what was complete at the cap is published; the rest is in the backlog"
+        if seen and seen.state in ("failed", "stopped", "dead"):
             yield f"    go on: combee rerun {seen.flow_run_id or seen.run}"
 
 
@@ -55,6 +63,6 @@ def _row(seen: Seen) -> tuple[str, ...]:
     from combee_core.base import clip
 
     batches = f"{seen.batches_done} of {seen.batches_planned or '?'}"
-    began = f"{seen.began:%Y-%m-%d %H:%M:%S}" if seen.began else ""
+    began = f"{seen.began:%Y-%m-%d %H:%M}" if seen.began else ""
     what = clip(seen.what, 40)
-    return (seen.run, seen.state, seen.playbook, what, str(seen.traces), batches, began, seen.flow_run_id)
+    return (seen.run, seen.state, seen.playbook, what, began, str(seen.traces), batches, seen.flow_run_id)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from combee_core.playbook import Bullet
 from combee_core.playbook_text import render_bullet
-from combee_core.records import DayResult, RunResult, Sizing
+from combee_core.records import DayResult, RunResult, Sizing, TraceFate
 from combee_core.summary import amount, insights, parts_read
 
 
@@ -28,9 +29,17 @@ def run_lines(result: RunResult) -> Iterator[str]:
     tokens, cost = result.tokens, result.cost
     yield f"tokens: {amount(tokens.this_run, tokens)} now, {amount(tokens.total, tokens)} in all"
     yield f"cost in US dollars: {amount(cost.this_run, cost)} now, {amount(cost.total, cost)} in all"
-    for fate in result.fates:
-        if not fate.is_settled:
+    yield from _losses([fate for fate in result.fates if not fate.is_settled])
+
+
+def _losses(fates: Sequence[TraceFate]) -> Iterator[str]:
+    """A line a trace; what was only put off, hundreds of traces where a run failed, is a line for each reason."""
+    put_off = Counter(fate.reason for fate in fates if fate.fate == "deferred")
+    for fate in fates:
+        if fate.fate != "deferred":
             yield f"  {fate.fate}: {fate.trace_id}: {fate.reason}"
+    for reason, number in put_off.items():
+        yield f"  deferred: {number:,} {'trace' if number == 1 else 'traces'}: {reason}"
 
 
 def day_lines(days: Sequence[DayResult]) -> Iterator[str]:
@@ -45,8 +54,7 @@ def day_lines(days: Sequence[DayResult]) -> Iterator[str]:
 def _size(sizing: Sizing | None) -> str:
     if sizing is None or sizing.batch_size is None:
         return ""
-    measured = f" (after {', '.join(map(str, sizing.profile))} to measure)" if sizing.profile else ""
-    return f"batch size: {sizing.batch_size}{measured}: {sizing.reason}"
+    return f"batch size: {sizing.told}"
 
 
 def bullet_lines(bullet: Bullet) -> Iterator[str]:
