@@ -23,10 +23,10 @@ from combee_core.nights import Night, day_result, night_days, night_of, note_day
 from combee_core.outcome import replayed, status_of, with_note
 from combee_core.publish import refuse_mixing
 from combee_core.records import DayResult, Happened, RunResult
-from combee_core.runs import Run
+from combee_core.runs import Run, run_of
 from combee_core.versions import Versions
 from tasks import report
-from tasks.entry import prompts_of
+from tasks.entry import broken_off, prompts_of
 from tasks.reading import forget_input, read_days
 from tasks.top import top_id
 
@@ -42,6 +42,7 @@ class Agenda:
         self._noted = {line.day: line for line in noted_days(self._store, top_id())}
         self._lines: list[DayResult] = []
         self._results: list[RunResult] = []
+        self._unfinished: list[RunResult] = []
         self._put_off: list[CombeeError] = []
         self._ended_at: date | None = None
         self._choices: dict[date, Choice] = {}
@@ -77,7 +78,7 @@ class Agenda:
             yield
         except CombeeError as error:
             happened: Happened = "failed" if status_of(error) == "failed" else "stopped"
-            self._end(DayResult(day=day, happened=happened, traces=self._choices[day].traces, note=str(error)))
+            self._end(self._broken_off(day, happened, error))
             if self._is_enough(error):
                 self._ended_at = day
                 return
@@ -89,6 +90,16 @@ class Agenda:
             text = f"{error}; the night goes on with the next day"
             event(get_run_logger(), logging.ERROR, "day-put-off", text, day=day.isoformat())
             self._put_off.append(error)
+
+    def _broken_off(self, day: date, happened: Happened, error: CombeeError) -> DayResult:
+        line = DayResult(day=day, happened=happened, traces=self._choices[day].traces, note=str(error))
+        run = run_of(self._store, top_id(), day)
+        # Who did not get hold of the run has asked nothing; what its owner asks is not ours.
+        if run is None or isinstance(error, RunHeld):
+            return line.model_copy(update={"run": run.key if run else ""})
+        spent = broken_off(run, error)
+        self._unfinished.append(spent.model_copy(update={"error": None, "status": "done"}))
+        return line.model_copy(update={"run": run.key, "model_calls": sum(spent.model_calls.values())})
 
     def learned(self, dated: RunRequest, result: RunResult) -> None:
         """Leave the day's mark. An empty day stays open."""
@@ -119,7 +130,7 @@ class Agenda:
     def _together(self) -> RunResult:
         if len(self._results) == 1 and self._night.own:
             return self._results[0].model_copy(update={"days": tuple(self._lines)})
-        return summed(self._results, self._lines, self._standing())
+        return summed([*self._results, *self._unfinished], self._lines, self._standing())
 
     def _dated(self, day: date) -> RunRequest:
         source = self._request.source.model_copy(update={"day": day})

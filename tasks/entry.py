@@ -108,6 +108,11 @@ def held(opened: Opened) -> Iterator[Workshop]:
             calls(shop.client.settle())
 
 
+def broken_off(run: Run, error: CombeeError) -> RunResult:
+    """What became of the traces of a run that this process had hold of until the error, and what it has spent."""
+    return failed_result(open_workshop(Place(store=run.store.uri, run=run.key)), error)
+
+
 def _say_started(shop: Workshop) -> None:
     plan, done = shop.plan, shop.run.done
     what = {"playbook": plan.request.playbook, "model": shop.client.model.name, "base_version": plan.base_version}

@@ -141,6 +141,7 @@ def test_a_day_that_cannot_be_learned_stops_a_backfill_which_is_gone_on_with_lat
     assert result.error is not None
     assert str(error).startswith("2026-03-04: ")
     assert told(result) == [(2, "learned", 4), (4, "failed", 4)]
+    assert (result.days[1].run, result.days[1].model_calls) == (busy.key, 0), "its owner's calls are not ours"
     assert len(traces.versions()) == 1, "the days before it stay published"
 
     traces.path(DAYS.days[1]).write_bytes(day_jsonl(World(0), TRACES, 9, DAYS.days[1]))
@@ -168,6 +169,8 @@ def test_what_a_cap_of_the_day_leaves_of_a_backfill_waits_where_complete_batches
     assert error is None
     assert (part.status, part.error, part.version) == ("budget", None, 1)
     assert told(part) == [(2, "learned", 4), (3, "no traces", 0), (4, "stopped", 4)]
+    assert [line.model_calls for line in part.days] == [enough - 1, 0, 1]
+    assert (calls(part), part.accounting.total, part.accounting.deferred) == (enough, 8, 4)
     assert "not reached: 2026-03-04: a cap of all runs of a day in UTC" in part.note
     _, error = start("backfill", capped("hold"), days=DAYS, force=False, independent=False)
     assert isinstance(error, BudgetSpent)
