@@ -190,7 +190,7 @@ class RunSettings(Form):
     alarms: AlarmBars = Field(AlarmBars(), description="When the end of a run raises an alarm; it stops nothing")
     budget: Budget = Field(Budget(), description="Caps of each run (a day, or an input), all its attempts together")
     day_budget: Budget = Field(Budget(), description="Caps of a day in UTC, all runs of this store together")
-    on_budget: OnBudget = Field("hold", description="hold: at a cap nothing is published; publish: complete batches")
+    on_budget: OnBudget = Field("hold", description="hold: at a cap nothing is published; publish: what is complete")
 
     @model_validator(mode="after")
     def _clusters_have_two_levels(self) -> RunSettings:

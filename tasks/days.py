@@ -168,7 +168,8 @@ class Agenda:
         recorded = Run(self._store, line.run).result()
         result = replayed(recorded) if recorded else self._standing()
         if line.day == self._night.own:
-            report.accounting(result)
+            known = f", run {line.run}" if line.run else ""
+            report.accounting(result, f"{self._request.playbook}, {line.day}{known}")
         self._results.append(result)
         self._say(line.model_copy(update={"model_calls": 0}))
 

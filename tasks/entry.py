@@ -218,11 +218,12 @@ def ended(result: RunResult) -> RunResult:
 
 def recorded(opened: Opened) -> RunResult:
     """The result of a finished run, with nothing asked and nothing spent; shown as any run's."""
-    result = open_workshop(opened.place).run.result()
+    shop = open_workshop(opened.place)
+    result = shop.run.result()
     if result is None:
         raise RunError(f"run {opened.place.run} has no result yet")
     replayed = outcome.replayed(result)
-    report.accounting(replayed)
+    report.accounting(replayed, report.about(shop.plan))
     return replayed
 
 

@@ -56,12 +56,15 @@ def test_a_failed_run_says_once_what_failed_and_how_to_go_on(uri: str, capsys: p
     ]
 
 
-def test_a_run_that_a_cap_has_ended_is_not_to_be_gone_on_with_under_the_same_cap(
+def test_a_run_that_a_cap_holds_is_gone_on_with_under_a_higher_one(
     uri: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     held = Failure(stage="budget", item="--max-calls", message="budget: 9 of 9 calls; raise the cap to go on")
     ended(uri, "budget", held)
-    assert shown(uri, capsys)[2:] == ["    budget: 9 of 9 calls; raise the cap to go on"]
+    assert shown(uri, capsys)[2:] == [
+        "    budget: 9 of 9 calls; raise the cap to go on",
+        f"    go on, with a higher cap: combee rerun {FLOW_RUN}",
+    ]
 
 
 def test_a_run_that_published_what_was_complete_at_a_cap_says_where_the_rest_is(

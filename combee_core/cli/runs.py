@@ -55,8 +55,9 @@ def _lines(found: Sequence[Seen]) -> Iterator[str]:
             yield f"    {seen.failure.told}"
         if seen and seen.state == "budget" and seen.failure is None:
             yield "    what was complete at the cap is published; the rest is in the backlog"
-        if seen and seen.state in ("failed", "stopped", "dead"):
-            yield f"    go on: combee rerun {seen.flow_run_id or seen.run}"
+        elif seen and seen.state not in ("done", "barren", "running"):
+            how = ", with a higher cap" if seen.state == "budget" else ""
+            yield f"    go on{how}: combee rerun {seen.flow_run_id or seen.run}"
 
 
 def _row(seen: Seen) -> tuple[str, ...]:
