@@ -60,10 +60,11 @@ def client(
     return Client(model, answers, ModelSettings(**settings), version, sleep=sleep or Naps(), rng=random.Random(0))
 
 
-def virtual_client(model: LanguageModel, store: Store | None = None, **settings: Any) -> Client:
-    """A client that lives in the time of a virtual loop."""
-    answers, rng = SavedAnswers(store or memory()), random.Random(0)
-    return Client(model, answers, ModelSettings(**settings), "v1", sleep=asyncio.sleep, clock=clock, rng=rng)
+def virtual_client(model: LanguageModel, store: Store | None = None, build: Any = None, **settings: Any) -> Client:
+    """A client that lives in the time of a virtual loop; `build` makes fallbacks of their settings."""
+    answers, its = SavedAnswers(store or memory()), ModelSettings(**settings)
+    time = {"sleep": asyncio.sleep, "clock": clock}
+    return Client(model, answers, its, "v1", rng=random.Random(0), build=build, **time)
 
 
 def naps(of: Client) -> list[float]:

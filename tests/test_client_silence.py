@@ -46,12 +46,14 @@ async def asked_often(asking: Client, item: str) -> CombeeError | None:
     return error
 
 
-def night(model: ScriptedModel, at_once: int = 32, **settings: Any) -> tuple[list[CombeeError | None], float]:
-    """What became of a hundred items, and after how many seconds."""
+def night(
+    model: ScriptedModel, at_once: int = 32, other: ScriptedModel | None = None, **settings: Any
+) -> tuple[list[CombeeError | None], float]:
+    """What became of a hundred items, and after how many seconds; `other` is what a fallback is."""
 
     async def scene() -> tuple[list[CombeeError | None], float]:
         limits = {"concurrency": at_once, "max_concurrency": at_once, "timeout": TIMEOUT, "retries": RETRIES}
-        asking = virtual_client(model, **{**limits, "breaker": BREAKER, **settings})
+        asking = virtual_client(model, build=lambda _: other, **{**limits, "breaker": BREAKER, **settings})
         ended = await asyncio.gather(*(asked_often(asking, f"t{n:03d}") for n in range(100)))
         return ended, asking.clock()
 
@@ -91,3 +93,11 @@ def test_without_a_breaker_every_call_has_all_its_retries() -> None:
     ended, seconds = night(model, at_once=100, breaker=0, hedge=0)
     assert {type(error) for error in ended} == {ModelTimeout}
     assert (len(model.requests), seconds) == (400, 4 * TIMEOUT)
+
+
+def test_a_fallback_takes_over_from_a_model_that_hangs_once_the_breaker_has_tripped() -> None:
+    second = ScriptedModel(lambda _: GOOD, name="second")
+    ended, seconds = night(hanging(), other=second, fallbacks=("simulated/second",))
+    assert not any(ended)
+    assert len(second.requests) == 100
+    assert seconds <= 2 * TIMEOUT
