@@ -30,8 +30,9 @@ S = TypeVar("S")
 class LanguageModel(Protocol):
     """Answers one request.
 
-    Raises `ModelError` leaves only. It never retries and never waits: that is the client's work. Time-outs
-    and dropped connections are `ModelFault`. Safe to call from many coroutines of one event loop.
+    Raises `ModelError` leaves only. It never retries and never waits: that is the client's work. Dropped
+    connections are `ModelFault`, time-outs `ModelTimeout`: those in silence count at once. Safe to call from many
+    coroutines of one event loop.
     """
 
     @property
