@@ -21,6 +21,7 @@ from combee_core.errors import (
     ModelTimeout,
     ModelTooLarge,
     ModelUnusable,
+    ModelUseless,
 )
 from combee_core.events import event
 from combee_core.ports import LanguageModel
@@ -98,12 +99,15 @@ class Candidate:
 
     def _break(self) -> None:
         most = self.settings.breaker
-        for what, causes in (("calls in a row failed", self.lost), ("answers in a row are useless", self.useless)):
+        for what, causes, leaf in (
+            ("calls in a row failed", self.lost, ModelFailing),
+            ("answers in a row are useless", self.useless, ModelUseless),
+        ):
             if most and len(causes) >= most and not self.is_out:
                 why = f"{len(causes)} {what}: {grouped(causes)}"
                 text = f"{self.model.name}: {why}; it is asked no more (--breaker {most})"
                 event(_log, logging.WARNING, "breaker", text, model=self.model.name, causes=len(causes))
-                self.sender.gate.stop.set(ModelFailing(text))
+                self.sender.gate.stop.set(leaf(text))
 
     def _recover(self) -> None:
         self.lost.clear()

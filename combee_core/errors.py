@@ -13,6 +13,7 @@
     │   └── ModelUnusable         wrong key, wrong name, no quota: stop
     │       ├── ModelAway             it asks to wait for longer than we may
     │       └── ModelFailing          its last calls failed, all of them
+    │           └── ModelUseless          its last answers could not be used: it may be what was asked about
     ├── AnswerError           an answer came and cannot be used
     │   ├── AnswerTruncated       cut at the token limit
     │   ├── AnswerEmpty           nothing in it
@@ -124,6 +125,10 @@ class ModelAway(ModelUnusable):
 
 class ModelFailing(ModelUnusable):
     """So many calls in a row have failed that the next ones would too; the message groups the causes."""
+
+
+class ModelUseless(ModelFailing):
+    """So many answers in a row could not be used, for fault of the model or of what it was asked about."""
 
 
 class AnswerError(CombeeError):

@@ -16,7 +16,7 @@ from combee_core.base import is_simulated
 from combee_core.config import STAGES, DateRange, Nights, RunRequest
 from combee_core.day_runs import Choice, DayInput, choose, leave_mark, outlook
 from combee_core.days import is_over
-from combee_core.errors import BudgetSpent, CombeeError, RunError, RunHeld, RunStopped, UsageError
+from combee_core.errors import BudgetSpent, CombeeError, ModelUseless, RunError, RunHeld, RunStopped, UsageError
 from combee_core.events import event, some
 from combee_core.learners import load_learner
 from combee_core.nights import Night, day_result, night_days, night_of, note_day, noted_days, summed
@@ -196,7 +196,9 @@ class Agenda:
 
     def _can_wait(self, error: CombeeError, day: date) -> bool:
         stopped = isinstance(error, RunHeld | RunStopped) and not (isinstance(error, BudgetSpent) and error.is_of_a_run)
-        return isinstance(error, RunError) and not stopped and self._night.own not in (None, day)
+        # A model that is dead is so for every day; one whose answers are useless may do better on another day's traces.
+        may_pass = isinstance(error, RunError | ModelUseless) and not stopped
+        return may_pass and self._night.own not in (None, day)
 
     def _standing(self) -> RunResult:
         """Where the playbook stands by now."""

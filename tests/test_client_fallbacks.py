@@ -20,6 +20,7 @@ from combee_core.errors import (
     ModelRefused,
     ModelTooLarge,
     ModelUnusable,
+    ModelUseless,
 )
 from combee_core.ports import LanguageModel, Store
 from combee_core.saving import SavedAnswers
@@ -201,6 +202,7 @@ def test_useless_answers_in_a_row_end_it_without_waiting_for_all_retries() -> No
     model = ScriptedModel(lambda _: "no JSON at all", name="first")
     error = fail_in_a_row(client(model, breaker=5), 5)
     assert "5 answers in a row are useless: 5 × AnswerMalformed" in str(error)
+    assert isinstance(error, ModelUseless), "another day's traces may suit it better"
     assert len(model.requests) == 5
 
 
