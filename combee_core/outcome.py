@@ -118,9 +118,17 @@ def failure_of(error: BaseException, request: RunRequest) -> Failure:
         stage, item = "model", request.settings.model.model
     elif isinstance(error, StoreError):
         stage, item = "store", request.store
+    elif _is_of_server(error):
+        text = f"the Prefect server did not answer as it should: {type(error).__name__}: {error}"
+        return Failure(stage="server", item="Prefect", message=text)
     else:
         stage, item = "start", request.playbook
     return Failure(stage=stage, item=item, message=str(error) or type(error).__name__)
+
+
+def _is_of_server(error: BaseException) -> bool:
+    """Whether it is an error of HTTP as such: those of models and stores are ours by the time that a run sees them."""
+    return any(kind.__module__.partition(".")[0] == "httpx" for kind in type(error).__mro__)
 
 
 def status_of(error: BaseException | None) -> Status:

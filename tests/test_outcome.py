@@ -5,21 +5,33 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import httpx
 import pytest
 from asking import memory
+from prefect.exceptions import PrefectHTTPStatusError
 from run_records import DAY, KEY, learned, plan, receipt, request
 
 from combee_core.calls import Usage
 from combee_core.config import STAGES, ModelSettings
-from combee_core.errors import RunError
+from combee_core.errors import ModelFault, RunError, StoreUnavailable
 from combee_core.ledger import Ledger
-from combee_core.outcome import NothingLearned, cut_short, failed, finished, replayed, tried_again, with_backlog
+from combee_core.outcome import (
+    NothingLearned,
+    cut_short,
+    failed,
+    failure_of,
+    finished,
+    replayed,
+    tried_again,
+    with_backlog,
+)
 from combee_core.records import Cut, Failure, Plan, RunResult, State, TraceFate
 from combee_core.states import States
 from combee_core.tally import MOST_SET_ASIDE
 from combee_core.types import SetAside, Survival, Unread
 from combee_core.versions import Version
 
+GET = httpx.Request("GET", "http://127.0.0.1/api")
 VERSION = Version(playbook="p", version=4, parent=3, digest="d", learner="ace", state={})
 
 
@@ -163,6 +175,23 @@ def test_otherwise_there_is_nothing_to_note(groups: int) -> None:
 
 
 # failed and replayed
+
+
+@pytest.mark.parametrize(
+    ("error", "where"),
+    [
+        (RunError("curate-g02 failed", "curate", "curate-g02"), ("curate", "curate-g02")),
+        (ModelFault("down"), ("model", request().settings.model.model)),
+        (StoreUnavailable("away"), ("store", request().store)),
+        (httpx.ConnectError("refused"), ("server", "Prefect")),
+        (PrefectHTTPStatusError("500", request=GET, response=httpx.Response(500)), ("server", "Prefect")),
+        (ZeroDivisionError(), ("start", "p")),
+    ],
+)
+def test_a_failure_names_its_boundary_and_says_what_happened(error: Exception, where: tuple[str, str]) -> None:
+    failure = failure_of(error, request())
+    assert (failure.stage, failure.item) == where
+    assert (str(error) or type(error).__name__) in failure.message
 
 
 def test_what_a_failed_run_had_learned_is_deferred() -> None:
