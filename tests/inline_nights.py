@@ -85,11 +85,13 @@ def learn(request: RunRequest, batches: int | None = None) -> Night:
     inline = Inline(ACE, client, settings, WORLD.score, run=run.key)
     before = run.state(run.done)
     state = ACE.load(before.state) if before else base_state(run.plan(), versions, ACE)
-    for number in range(run.done + 1, (sizing.count if batches is None else batches) + 1):
-        batch = run.start_batch(next_batch(run.plan(), number, sizing, found.pick))
-        record = run.save_state(asyncio.run(inline.iterate(batch, state, run.plan().base_version + 1)))
-        run.observe(number, Observation(batch_size=len(batch.trajectories), delay=60 * minutes([record.receipts])))
-        state = ACE.load(record.state)
+    # One loop for all: the client is of one.
+    with asyncio.Runner() as loop:
+        for number in range(run.done + 1, (sizing.count if batches is None else batches) + 1):
+            batch = run.start_batch(next_batch(run.plan(), number, sizing, found.pick))
+            record = run.save_state(loop.run(inline.iterate(batch, state, run.plan().base_version + 1)))
+            run.observe(number, Observation(batch_size=len(batch.trajectories), delay=60 * minutes([record.receipts])))
+            state = ACE.load(record.state)
     if batches is None:
         version, aside = publish(run.plan(), run.states(), versions, ACE, flow_run_id="by hand")
         run.finish(finished(run.plan(), run.states(), version, "", aside, client.ledger))
