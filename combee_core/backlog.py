@@ -14,7 +14,7 @@ from functools import cache
 from pydantic import Field
 
 from combee_core.base import Noun, content_hash
-from combee_core.config import RunRequest, Source
+from combee_core.config import RunRequest, RunSettings, Source
 from combee_core.ports import Store
 from combee_core.records import Plan, TraceFate
 from combee_core.runs import Run, batch_name
@@ -165,10 +165,18 @@ def request_of(request: RunRequest, chosen: Sequence[Entry]) -> RunRequest:
     uri = f"{place}#{','.join(sorted(entry.id for entry in chosen))}"
     size = request.settings.batch_size
     known = size if isinstance(size, int) else request.settings.sizes.fallback
-    model = request.settings.model.model_copy(update={"breaker": 0})
-    settings = request.settings.model_copy(update={"max_failed": 1.0, "batch_size": known, "model": model})
+    settings = _undaunted(request.settings).model_copy(update={"max_failed": 1.0, "batch_size": known})
     source = Source(kind="backlog", uris=(uri,), ground_truth=request.source.ground_truth)
     return request.model_copy(update={"source": source, "settings": settings, "again": True})
+
+
+def gone_on_with(begun: RunRequest, request: RunRequest) -> RunRequest:
+    """A request of `request_of` whose run had begun, with the caps, patience and place of the present `request`."""
+    return begun.model_copy(update={"settings": _undaunted(begun.settings.placed_as(request.settings))})
+
+
+def _undaunted(settings: RunSettings) -> RunSettings:
+    return settings.model_copy(update={"model": settings.model.model_copy(update={"breaker": 0})})
 
 
 def drop(store: Store, playbook: str, filed: Iterable[Entry]) -> None:

@@ -72,6 +72,23 @@ def clusters(texts: Sequence[str], alike: float = ALIKE, embed: Embed = vectors)
     return sorted(sorted(at for member in members for at in places[distinct[member]]) for members in found)
 
 
+def like_any(texts: Sequence[str], others: Sequence[str], alike: float = ALIKE, embed: Embed = vectors) -> list[int]:
+    """The places of texts that are like at least one of the `others`. Time grows with the product of both.
+
+    Raises what `load` and `embed` raise.
+    """
+    if not texts or not others:
+        return []
+    load()
+    import numpy as np
+
+    rows = embed([*texts, *others])
+    new, old = rows[: len(texts)], rows[len(texts) :]
+    near = (new[start : start + _BLOCK] @ old.T for start in range(0, len(texts), _BLOCK))
+    dense = (block.toarray() if hasattr(block, "toarray") else block for block in near)
+    return np.flatnonzero(np.concatenate([block.max(axis=1) for block in dense]) >= alike).tolist()
+
+
 def _clusters(texts: Sequence[str], alike: float, embed: Embed) -> Iterator[Sequence[int]]:
     load()
     import numpy as np

@@ -11,10 +11,10 @@ from combee_core.calls import Receipt
 from combee_core.causes import grouped, plain
 from combee_core.errors import RunError
 from combee_core.ports import Learner
-from combee_core.records import Plan, State
+from combee_core.records import Cut, Plan, State
 from combee_core.shuffle import copies_met
 from combee_core.survival import Tell, survival
-from combee_core.types import Curated, Delta, Group, Merged, Reflected, RolledOut, Update
+from combee_core.types import Curated, Delta, Group, Merged, Reflected, Reflection, RolledOut, Update
 from combee_core.votes import votes
 
 _ROUNDING = 1e-9
@@ -42,13 +42,14 @@ def check_failures(reflected: Sequence[Reflected], most: float, of: int = 0) -> 
 
 @dataclass(frozen=True)
 class Results:
-    """What the stages of one batch made."""
+    """What the stages of one batch made; `cut` says why no more of it was done, where a cap ended the run in it."""
 
     rolled: Sequence[RolledOut] = ()
     reflected: Sequence[Reflected] = ()
     groups: Sequence[Group] = ()
     curated: Sequence[Curated] = ()
     merged: Merged = field(default_factory=lambda: Merged(delta=Delta()))
+    cut: Cut | None = None
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
@@ -58,9 +59,20 @@ class Results:
         return tuple(receipt for result in results for receipt in result.receipts)
 
     @property
+    def reflections(self) -> list[Reflection]:
+        """All but those that only groups hold which nobody has curated: they will be learned another time."""
+        done = {result.group for result in self.curated}
+        read, left = (
+            {entry.trace_id for group in self.groups if (group.number in done) is is_done for entry in group.entries}
+            for is_done in (True, False)
+        )
+        all_of_them = (result.reflection for result in self.reflected if result.reflection)
+        return [one for one in all_of_them if one.trace_id in read or one.trace_id not in left]
+
+    @property
     def insights(self) -> list[str]:
-        """What the batch's reflections say, without those that say nothing."""
-        return [r.reflection.key_insight for r in self.reflected if r.reflection and not r.reflection.is_nothing]
+        """What the reflections say, without those that say nothing."""
+        return [reflection.key_insight for reflection in self.reflections if not reflection.is_nothing]
 
     @property
     def levels(self) -> list[tuple[str, list[str]]]:
@@ -86,7 +98,7 @@ def conclude(
     `plan` says which day the batch is of, and whose earlier verdicts are withdrawn.
     `tell` names the known rules that a text states, where there are any: then survival is counted, not estimated.
     """
-    reflections = [result.reflection for result in results.reflected if result.reflection]
+    reflections = results.reflections
     delta = results.merged.delta
     changed = frozenset(plan.withdrawn if plan else ())
     update = Update(
@@ -107,8 +119,9 @@ def conclude(
         fates=(*fates_of(results.reflected, results.groups, results.curated), *unsolved(results.rolled)),
         set_aside=(*strange_tags, *update.set_aside, *applied.set_aside),
         receipts=results.receipts,
-        groups=len(results.groups),
+        groups=len(results.curated),
         calls=sum(curated.calls for curated in results.curated),
         copies_met=copies_met(results.groups),
+        cut=results.cut,
         survival=survival(results.insights, results.levels, learner.statements(state), tell),
     )

@@ -28,7 +28,7 @@ Peak = Literal["fit", "difference"]
 
 STAGES = ("rollout", "reflect", "curate", "merge")
 OnBudget = Literal["hold", "publish"]
-"""What becomes of a run that a cap ends: nothing is published, or the batches that are complete."""
+"""What becomes of a run that a cap ends: nothing is published, or what is complete of it."""
 
 
 class Budget(Form):

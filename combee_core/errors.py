@@ -192,12 +192,10 @@ class RunStopped(RunError):
 class BudgetSpent(RunStopped):
     """A cap in money, tokens, calls or minutes would be passed: `facts` says what was used, `item` is its option.
 
-    `held` is the number of complete batches that were not published since `on_budget` is hold; `part` says what is
-    done of the last of the batches that have a state, where that is not all of it.
+    `held` is the number of complete batches that were not published since `on_budget` is hold.
     """
 
     held: int = 0
-    part: str = ""
 
     @property
     def facts(self) -> str:

@@ -78,7 +78,7 @@ async def first_good(
 ) -> T:
     """The first result of one try or, where that is slow, of two; an error of one does not end the other.
 
-    A second request that still waits for its turn when the first fails is not sent; the caller retries.
+    A second request that still waits for its turn when the first times out is not sent; the caller retries.
     If both fail, `Unfit` is raised before any other error, so that an answer that came counts as an attempt, and a
     final error before a retryable one. A second request that is still under way when the first wins stays in `late`
     until its answer comes; one that was not sent yet never is.

@@ -161,6 +161,7 @@ class Purse:
                     raise
 
     async def _make_room(self, account: _Account, most: Spent, stop: Stop) -> None:
+        stop.check()
         if self._clock() - account.looked >= LOOK or account.day != self._today():
             await asyncio.to_thread(self._look, account)
         is_fresh = False

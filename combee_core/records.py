@@ -100,11 +100,31 @@ class TraceFate:
         return self.fate in ("learned", "nothing")
 
 
+class Cut(Noun):
+    """Written create-only when a cap ends a run that publishes what it has: its first `batches`, and why no more.
+
+    `part` says what is in the last of them, where it is not complete.
+    """
+
+    batches: int
+    reason: str
+    part: str = ""
+
+    @property
+    def published(self) -> str:
+        """What is published, in words."""
+        complete = self.batches - bool(self.part)
+        batches = "batch" if complete == 1 else "batches"
+        named = [f"{complete} complete {batches}"] if complete or not self.part else []
+        return " and ".join(filter(None, [*named, self.part]))
+
+
 class State(Noun):
     """Written create-only when a batch is done: the learner's state after it and how it came about.
 
     `copies_met` is the share of its reflections that lay twice in one group, from 0 to 1; `calls` are the parts that
-    its groups were read in; `survival` has an entry for each level of the reduce.
+    its groups were read in; `survival` has an entry for each level of the reduce. `cut` is that of a run which a cap
+    ended in this batch, of which it then holds a part.
     """
 
     number: int
@@ -117,6 +137,7 @@ class State(Noun):
     calls: int = 0
     copies_met: float = 0.0
     survival: tuple[Survival, ...] = ()
+    cut: Cut | None = None
 
 
 class Accounting(Noun):
@@ -193,24 +214,6 @@ class DayResult(Noun):
 
 Status = Literal["done", "failed", "stopped", "budget"]
 """How a run ended: learned, in an error, stopped on purpose, or at a cap of its budget."""
-
-
-class Cut(Noun):
-    """Written create-only when a cap ends a run that publishes what it has: its first `batches`, and why no more.
-
-    `part` says what is in the last of them, where it is not complete.
-    """
-
-    batches: int
-    reason: str
-    part: str = ""
-
-    @property
-    def published(self) -> str:
-        """What is published, in words."""
-        complete = self.batches - bool(self.part)
-        named = [f"{complete} complete batches"] if complete or not self.part else []
-        return " and ".join(filter(None, [*named, self.part]))
 
 
 class RunResult(Noun):

@@ -124,7 +124,7 @@ def explanation(standing: Standing) -> Iterator[str]:
     if standing.is_finished:
         yield f"  finished with version {standing.version}: nothing is to be done (--again starts a new run)"
         if seen.state == "budget":
-            yield "  what a cap left out is in the backlog; a night learns those of its day, learn --again other input"
+            yield "  what a cap left out is in the backlog, if anything: for a night of its day, or learn --again"
         return
     of = f" of {seen.batches_planned}" if seen.batches_planned else ""
     yield f"  done: {seen.batches_done}{of} batches"

@@ -144,6 +144,11 @@ class Run:
         """Where and why a run that publishes what it has was ended by its budget; None for any other."""
         return self._read("cut.json", Cut)
 
+    def broken_off(self) -> Cut | None:
+        """The cut; that of a batch of which a part was done came with its state, and holds from now on."""
+        last = self.state(self.done) if self.cut() is None and self.done else None
+        return self.end_early(last.cut) if last and last.cut else self.cut()
+
     def end_early(self, cut: Cut) -> Cut:
         """Record that no batch follows; the first record stands."""
         return self._create("cut.json", cut)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from combee_core.clustering import ALIKE
 from combee_core.errors import BudgetSpent, CombeeError
 from combee_core.fates import untouched
-from combee_core.reduction import Reduction
-from combee_core.types import Curated, Group, Merged
+from combee_core.reduction import Part, Reduction
+from combee_core.types import Curated, Merged
+
+T = TypeVar("T")
+V = TypeVar("V")
 
 UNMERGED = "not merged: a cap was met"
 """Why operations that a merge call would have read are as their curators wrote them."""
@@ -25,23 +29,31 @@ class Salvaged(list[Curated]):
         self.spent = spent
 
 
-async def already_paid(groups: Sequence[Group], ask: Callable[[Group], Awaitable[Curated]]) -> list[Curated]:
-    """The changes of the groups whose answers are saved. `ask` must be of a client that makes no new call."""
+async def already_paid(items: Sequence[T], ask: Callable[[T], Awaitable[V]]) -> list[V | None]:
+    """What was answered of each item, from saved answers alone. `ask` must be of a client that makes no new call."""
     door = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(group: Group) -> Curated | None:
+    async def one(item: T) -> V | None:
         async with door:
             try:
-                return await ask(group)
+                return await ask(item)
             except CombeeError:
                 return None
 
-    return [curated for curated in await asyncio.gather(*map(one, groups)) if curated]
+    return list(await asyncio.gather(*map(one, items)))
 
 
-def joined(curated: Sequence[Curated], alike: float | None = None) -> Merged:
-    """The groups' changes as one list, as far as code alone can tell what says the same; the rest stands as it is."""
-    reduction = Reduction([result.delta for result in curated], "cluster", alike=alike or ALIKE)
+async def joined(curated: Sequence[Curated], ask: Callable[[Part], Awaitable[Merged]], alike: float = ALIKE) -> Merged:
+    """The groups' changes as one list, as far as code can tell what says the same and merge calls are paid for.
+
+    `ask` is as for `already_paid`. The rest stands as its curators wrote it.
+    """
+    reduction = Reduction([result.delta for result in curated], "cluster", alike=alike)
     while parts := reduction.parts:
-        reduction.take([Merged(delta=untouched(operations, UNMERGED)) for _, operations in parts])
+        found = await already_paid(parts, ask)
+        reduction.take([one or _unmerged(part) for part, one in zip(parts, found, strict=True)])
     return reduction.result()
+
+
+def _unmerged(part: Part) -> Merged:
+    return Merged(delta=untouched(part[1], UNMERGED))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 
-from combee_core.clustering import Embed, clusters
+from combee_core.clustering import Embed, clusters, like_any
 from combee_core.tfidf import vectors
 from combee_core.types import Survival
 
@@ -28,8 +28,11 @@ def survival(
     """
     if not insights:
         return ()
-    texts = [list(insights), list(said_before), *(list(said) for _, said in levels)]
-    found, old, *after = _told(texts, tell) if tell else _alike(texts, embed)
+    texts = [list(insights), *(list(said) for _, said in levels)]
+    if tell:
+        (found, *after), old = _told(texts, tell), _told([said_before], tell)[0]
+    else:
+        (found, *after), old = _alike(texts, said_before, embed)
     new, known = found - old, len(found & old)
     return tuple(
         Survival(level=name, before=len(new), after=len(new & there), known=known, estimated=tell is None)
@@ -41,7 +44,11 @@ def _told(texts: Sequence[Sequence[str]], tell: Tell) -> list[set[Hashable]]:
     return [{rule for text in said for rule in tell(text)} for said in texts]
 
 
-def _alike(texts: Sequence[Sequence[str]], embed: Embed) -> list[set[Hashable]]:
+def _alike(
+    texts: Sequence[Sequence[str]], said_before: Sequence[str], embed: Embed
+) -> tuple[list[set[Hashable]], set[Hashable]]:
+    """The clusters that each list of texts is in, and those that say what was said before."""
     distinct = sorted({text for said in texts for text in said if text.strip()})
     number = {distinct[at]: n for n, group in enumerate(clusters(distinct, embed=embed)) for at in group}
-    return [{number[text] for text in said if text in number} for said in texts]
+    old: set[Hashable] = {number[distinct[at]] for at in like_any(distinct, said_before, embed=embed)}
+    return [{number[text] for text in said if text in number} for said in texts], old

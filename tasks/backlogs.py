@@ -67,7 +67,7 @@ def _due(request: RunRequest) -> RunRequest | None:
     store = open_store(request.store)
     begun = run_of(store, top_id(), "backlog")
     if begun is not None:
-        return begun.plan().request if begun.result() is None else None
+        return backlog.gone_on_with(begun.plan().request, request) if begun.result() is None else None
     waiting = backlog.due(store, request.playbook, {run.key for run in runs_of(store, top_id())})
     if not waiting:
         return None

@@ -22,7 +22,7 @@ from tasks.sizing import current
 
 def remaining(shop: Workshop, invocation: str) -> Iterator[Place]:
     """The batches that are known by now and still to be done. Raises `BudgetSpent` for a run that was ended by it."""
-    if cut := shop.run.cut():
+    if cut := shop.run.broken_off():
         raise BudgetSpent(cut.reason, "budget")
     sizing = current(shop)
     progress = report.Progress(sizing.count)

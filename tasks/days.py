@@ -71,7 +71,7 @@ class Agenda:
     def trying(self, dated: RunRequest) -> Iterator[None]:
         """Name the day in an error. A night puts a failed day off and goes on; everything else stops at it.
 
-        Where complete batches are to be published and some were, the cap of a day in UTC ends the work, well.
+        Where what is complete is to be published and something was, the cap of a day in UTC ends the work, well.
         """
         day = _day_of(dated)
         try:
@@ -113,7 +113,7 @@ class Agenda:
             nights.accomplish(self._store, self._night.undertaking)
         report.days(self._request.playbook, self._lines)
         result = self._together()
-        if len(self._results) > 1:
+        if len(self._results) + len(self._unfinished) > 1:
             report.cost(result, f"{self._request.playbook}, all days")
         return result if self._ended_at is None else with_note(result, self._not_reached(self._ended_at), "budget")
 
@@ -128,7 +128,7 @@ class Agenda:
         return result
 
     def _together(self) -> RunResult:
-        if len(self._results) == 1 and self._night.own:
+        if len(self._results) == 1 and self._night.own and not self._unfinished:
             return self._results[0].model_copy(update={"days": tuple(self._lines)})
         return summed([*self._results, *self._unfinished], self._lines, self._standing())
 

@@ -170,11 +170,11 @@ def within_budget(shop: Workshop) -> Iterator[None]:
         yield
     except BudgetSpent as spent:
         complete = shop.run.done
-        if shop.run.cut() is None:
+        if shop.run.broken_off() is None:
             if shop.settings.on_budget == "hold" or not complete:
                 spent.held = complete
                 raise
-            shop.run.end_early(Cut(batches=complete, reason=spent.facts, part=spent.part))
+            shop.run.end_early(Cut(batches=complete, reason=spent.facts))
         text = f"{spent.facts}; what is complete is published"
         event(get_run_logger(), logging.WARNING, "budget", text, run=shop.run.key, batches=complete)
 

@@ -14,6 +14,7 @@ from prefect import Task, get_run_logger, unmapped
 from prefect.utilities.annotations import quote
 
 from combee_core import curate as curating
+from combee_core import merge as merging
 from combee_core.adapters.embedding import embedding_of
 from combee_core.adapters.inputs import WORLD
 from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
@@ -22,6 +23,7 @@ from combee_core.conclude import Results
 from combee_core.config import AUTO
 from combee_core.errors import BudgetSpent
 from combee_core.events import event, some
+from combee_core.records import Cut
 from combee_core.reduction import Part, Reduction
 from combee_core.salvage import Salvaged, already_paid, joined
 from combee_core.shards import ROLLOUTS, Unsettled, cut, shard_size
@@ -93,7 +95,7 @@ def _salvaged(place: Place, groups: Sequence[Group], spent: BudgetSpent) -> Salv
         # Of other processes' clients too: this one may not have met the cap itself.
         shop.client.stop(spent.facts)
         ask = partial(curating.curate, state=shop.state_before(place.number), **shop.tools)
-        done = calls(already_paid(groups, ask))
+        done = [curated for curated in calls(already_paid(groups, ask)) if curated]
         if done:
             return Salvaged(done, spent)
     raise spent
@@ -112,27 +114,33 @@ def merge(
     Raises `BudgetSpent` at a cap; where what is complete is to be published, only after the state is written.
     """
     merged, spent = _merged_within_budget(place, results, curated)
-    made = Results(rolled, reflected, groups, curated, merged)
+    part = f"{len(curated)} of {len(groups)} groups of batch {place.number}"
+    ended_here = Cut(batches=place.number, reason=spent.facts, part=part) if spent else None
+    made = Results(rolled, reflected, groups, curated, merged, ended_here)
     writing = kept(results, open_workshop(place).settings.model, stages.merge)
     ended = writing(place, cast(Results, quote(made)), return_state=True)
     digest: str = collected("merge", ["merge"], [outcome(ended.result(raise_on_failure=False))])[0]
     if spent:
-        spent.part = f"{len(curated)} of {len(groups)} groups of batch {place.number}"
         raise spent
     return digest
 
 
 def _merged_within_budget(place: Place, results: str, curated: Sequence[Curated]) -> tuple[Merged, BudgetSpent | None]:
-    """The groups' changes put together; in code alone where a cap was met, and then with what was raised at it."""
-    settings = open_workshop(place).settings
+    """The groups' changes put together; without a new call where a cap was met, and then with what was raised at it."""
+    shop = open_workshop(place)
     try:
         if isinstance(curated, Salvaged):
             raise curated.spent
         return _merged(place, results, curated), None
     except BudgetSpent as spent:
-        if settings.on_budget == "hold":
+        if shop.settings.on_budget == "hold":
             raise
-        return joined(curated, settings.alike), spent
+        shop.client.stop(spent.facts)
+        # Vectors of a model would be calls too, and its bar is not that of n-grams.
+        alike = None if shop.settings.embedding else shop.settings.alike
+        state = shop.state_before(place.number)
+        paid = calls(joined(curated, lambda part: merging.merge(part[1], part[0], state, **shop.tools), alike or ALIKE))
+        return paid, spent
 
 
 def _merged(place: Place, results: str, curated: Sequence[Curated]) -> Merged:

@@ -99,10 +99,10 @@ def test_a_run_that_a_cap_held_is_told_as_that_with_the_cap_and_the_way_on() -> 
 
 
 def test_a_run_that_a_cap_cut_short_is_told_once_and_its_rest_is_not_called_little_learned() -> None:
-    its = result(6, fates={"deferred": 94}, status="budget", note="budget: 9 of 9 calls; published: 1 complete batches")
+    its = result(6, fates={"deferred": 94}, status="budget", note="budget: 9 of 9 calls; published: 1 complete batch")
     alarm = only(its)
     assert (alarm.kind, alarm.severity) == ("budget", "warning")
-    assert "published: 1 complete batches" in alarm.message
+    assert "published: 1 complete batch" in alarm.message
 
 
 def test_of_traces_that_were_told_of_before_only_cost_and_survival_are_looked_at() -> None:

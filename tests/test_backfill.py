@@ -213,6 +213,18 @@ def test_a_missed_day_that_is_dearer_than_a_run_may_be_does_not_keep_the_night_f
     assert days.versions()[0].as_of == yesterday
 
 
+def test_a_night_that_a_cap_ends_after_a_missed_day_counts_what_its_own_day_has_cost(tmp_path: Path) -> None:
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    days = Traces(tmp_path, [yesterday - timedelta(days=1), yesterday])
+    free, asked = nightly(days.request(yesterday, store="free")), days.request()
+    update = {"day_budget": Budget(calls=calls(free) + 1), "on_budget": "publish"}
+    asked = asked.model_copy(update={"settings": asked.settings.model_copy(update=update)})
+    night, error = start("nightly", asked, nights=Nights(lookback=1))
+    assert error is None
+    assert [(line.happened, line.model_calls) for line in night.days] == [("learned", calls(free)), ("stopped", 1)]
+    assert (calls(night), night.accounting.total, night.accounting.deferred) == (calls(free) + 1, 8, 4)
+
+
 @pytest.mark.parametrize(
     ("day", "days", "word"),
     [

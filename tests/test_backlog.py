@@ -21,11 +21,12 @@ from combee_core.backlog import (
     due,
     entries,
     file,
+    gone_on_with,
     request_of,
     runs_named,
     standing,
 )
-from combee_core.config import RunRequest
+from combee_core.config import Budget, RunRequest
 from combee_core.errors import UsageError
 from combee_core.ports import Store
 from combee_core.records import Batch, Fate, Item, Plan, RunResult, Sizing, TraceFate
@@ -295,6 +296,14 @@ def test_a_run_on_the_backlog_is_failed_by_no_number_of_failures_and_measures_no
     assert (asked.settings.max_failed, asked.settings.batch_size) == (1.0, asked.settings.sizes.fallback)
     assert request_of(request(batch_size=7), []).settings.batch_size == 7
     assert [one.breaker for one in asked.settings.model.everyone] == [0], "twenty in a row were refused before"
+
+
+def test_a_try_that_had_begun_goes_on_with_the_present_caps_and_is_failed_by_no_number_of_failures() -> None:
+    begun = request_of(request(batch_size=7, budget=Budget(calls=5)), [])
+    now = gone_on_with(begun, request(batch_size=9, budget=Budget(calls=1000), on_budget="publish", max_failed=0.0))
+    assert (now.settings.budget, now.settings.on_budget) == (Budget(calls=1000), "publish")
+    assert (now.settings.max_failed, now.settings.batch_size, now.source) == (1.0, 7, begun.source)
+    assert now.settings.model.breaker == 0
 
 
 def test_of_two_traces_of_one_id_one_is_tried_and_of_very_many_some() -> None:

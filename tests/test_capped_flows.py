@@ -142,5 +142,5 @@ def test_of_several_batches_the_complete_ones_and_the_finished_groups_of_the_nex
     cut, error = begun(traces, calls=batch + reduced + batch + 1, on_budget="publish", batch_size=batch, copies=1)
     assert error is None
     assert (cut.status, cut.version) == ("budget", 1)
-    assert "published: 1 complete batches and 1 of 2 groups of batch 2; the other traces are in the backlog" in cut.note
+    assert "published: 1 complete batch and 1 of 2 groups of batch 2; the other traces are in the backlog" in cut.note
     assert (cut.accounting.learned, cut.accounting.deferred) == (9, 3)

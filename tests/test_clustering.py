@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from combee_core.clustering import ALIKE, LARGEST, clusters
+from combee_core.clustering import ALIKE, LARGEST, clusters, like_any
 from combee_core.simulation.specifics import WAYS, Specific
 from combee_core.simulation.world import World
 from combee_core.tfidf import vectors
@@ -34,6 +34,22 @@ def test_every_text_is_in_exactly_one_cluster_and_equal_ones_in_the_same(texts: 
     assert found == sorted(sorted(group) for group in found)
     for group in found:
         assert all(texts.index(texts[at]) in group for at in group)
+
+
+@settings(deadline=None)
+@given(TEXTS, TEXTS)
+def test_texts_that_are_like_any_of_others_are_those_with_a_high_cosine(texts: list[str], others: list[str]) -> None:
+    rows = vectors([*texts, *others])
+    near = (rows[: len(texts)] @ rows[len(texts) :].T).toarray() if texts and others else np.zeros((len(texts), 0))
+    assert like_any(texts, others) == [at for at, row in enumerate(near) if any(row >= ALIKE)]
+
+
+def test_what_is_like_any_of_others_is_found_beyond_one_block() -> None:
+    rules = list(World(2, 300).specifics)
+    texts = wordings(rules)
+    assert like_any(texts, [rule.wording(0) for rule in rules[::2]]) == [
+        at for at in range(len(texts)) if at // WAYS % 2 == 0
+    ]
 
 
 @settings(deadline=None)

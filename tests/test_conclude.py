@@ -14,6 +14,7 @@ from run_records import receipt
 
 from combee_core.conclude import Results, check_failures, conclude
 from combee_core.errors import RunError
+from combee_core.records import Cut
 from combee_core.types import (
     BulletTag,
     Conflict,
@@ -211,6 +212,21 @@ def test_what_the_playbook_says_already_is_not_counted_as_lost() -> None:
     taught = conclude(1, EMPTY, 1, batch(add(insight(1), "t01")), learner=ACE)
     (*_, figure) = conclude(2, ACE.load(taught.state), 2, batch(), learner=ACE).survival
     assert (figure.before, figure.after, figure.known) == (0, 0, 1)
+
+
+def test_of_a_batch_that_a_cap_broke_off_only_what_was_read_counts() -> None:
+    tag = BulletTag(bullet_id="calc-00001", tag="helpful")
+    entries = [reflection(number, tags=(tag,)) for number in (1, 2)]
+    reflected = [Reflected(trace_id=one.trace_id, fate="insight", reflection=one) for one in entries]
+    groups = [group(number, number=number, of=2) for number in (1, 2)]
+    curated = [Curated(group=2, delta=Delta(operations=(add(insight(2), "t02"),)))]
+    cut = Cut(batches=1, reason="budget: 5 of 5 calls", part="1 of 2 groups of batch 1")
+    results = Results([], reflected, groups, curated, Merged(delta=curated[0].delta), cut)
+    state = conclude(1, EMPTY, 1, results, learner=ACE)
+    assert [(fate.trace_id, fate.fate) for fate in state.fates] == [("t01", "deferred"), ("t02", "learned")]
+    assert [(one.before, one.after) for one in state.survival] == [(1, 1), (1, 1)]
+    assert {vote.trace_id for vote in state.update.votes} == {"t02"}
+    assert (state.groups, state.cut) == (1, cut)
 
 
 def test_a_batch_that_taught_nothing_has_no_survival() -> None:

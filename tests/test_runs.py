@@ -18,7 +18,7 @@ from combee_core.config import ModelSettings, RunRequest, SizeSettings, Source
 from combee_core.cutting import next_batch
 from combee_core.errors import StoreError
 from combee_core.ports import Store
-from combee_core.records import Batch, Item, RunResult, Sizing, State
+from combee_core.records import Batch, Cut, Item, RunResult, Sizing, State
 from combee_core.runs import Run, find_or_plan, run_key, run_of
 from combee_core.sizes import Decision, Observation
 from combee_core.types import Sample, Trajectory, Unread
@@ -334,3 +334,27 @@ def test_a_request_survives_the_store() -> None:
     again = RunRequest.model_validate_json(run.plan().request.model_dump_json())
     assert again == run.plan().request
     assert again.source.day == date(2026, 3, 2)
+
+
+# broken off
+
+
+CUT = Cut(batches=2, reason="budget: 9 of 9 calls", part="1 of 2 groups of batch 2")
+
+
+def test_a_run_killed_after_the_state_of_a_part_is_broken_off_all_the_same() -> None:
+    run = found(memory())
+    for state in (State(number=1, state={}), State(number=2, state={}, cut=CUT)):
+        run.save_state(state)
+    assert run.cut() is None
+    assert run.broken_off() == CUT
+    assert (run.cut(), run.expected) == (CUT, 2), "what came with the state holds from now on"
+
+
+def test_a_run_of_complete_batches_is_not_broken_off_and_the_first_cut_stands() -> None:
+    run, complete = found(memory()), Cut(batches=1, reason="x")
+    assert run.broken_off() is None
+    run.save_state(State(number=1, state={}))
+    assert run.broken_off() is None
+    run.end_early(complete)
+    assert run.broken_off() == complete

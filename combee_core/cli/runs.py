@@ -54,7 +54,7 @@ def _lines(found: Sequence[Seen]) -> Iterator[str]:
         if seen and seen.failure:
             yield f"    {seen.failure.told}"
         if seen and seen.state == "budget" and seen.failure is None:
-            yield "    what was complete at the cap is published; the rest is in the backlog"
+            yield "    what was complete at the cap is published; the rest, if any, is in the backlog"
         elif seen and seen.state not in ("done", "barren", "running"):
             how = ", with a higher cap" if seen.state == "budget" else ""
             yield f"    go on{how}: combee rerun {seen.flow_run_id or seen.run}"
