@@ -32,6 +32,7 @@ def test_what_others_have_set_for_a_while_stays_set() -> None:
         assert PREFECT_CLIENT_MAX_RETRIES.value() == 7
 
 
-def test_a_setting_that_there_is_not_is_an_error() -> None:
-    with pytest.raises(AttributeError), setting("nothing", "max_retries", 0):
+@pytest.mark.parametrize(("group", "name"), [("nothing", "max_retries"), ("client", "max_retreats")])
+def test_a_setting_that_there_is_not_is_an_error(group: str, name: str) -> None:
+    with pytest.raises(AttributeError), setting(group, name, 0):
         pass

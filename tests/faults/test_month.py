@@ -63,13 +63,15 @@ def in_order(month: Path, model: SimulatedServer, prefect_api: str, tmp_path_fac
     store = f"file://{tmp_path_factory.mktemp('nights')}/store"
     asked = ModelSettings(model=MODEL, api_base=model.url, hedge=0, concurrency=IN_FLIGHT, max_concurrency=IN_FLIGHT)
     logging.disable(logging.INFO)  # a thousand lines, among which nobody would find the figures
-    for number in range(DAYS):
-        source = Source(uris=(str(month),), day=FIRST + timedelta(days=number))
-        settings = RunSettings(batch_size=40, model=asked)
-        result: RunResult = nightly(RunRequest(playbook="p", store=store, source=source, settings=settings))
-        assert result.accounting.total == TRACES
-        digest = result.digest
-    logging.disable(logging.NOTSET)
+    try:
+        for number in range(DAYS):
+            source = Source(uris=(str(month),), day=FIRST + timedelta(days=number))
+            settings = RunSettings(batch_size=40, model=asked)
+            result: RunResult = nightly(RunRequest(playbook="p", store=store, source=source, settings=settings))
+            assert result.accounting.total == TRACES
+            digest = result.digest
+    finally:
+        logging.disable(logging.NOTSET)
     assert digest is not None
     return Nights(digest, model.stats()["total"], time.monotonic() - began)
 
