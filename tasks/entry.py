@@ -13,6 +13,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed
 
 from combee_core import backlog, history, outcome
+from combee_core.adapters.standings import standing_of, with_caps
 from combee_core.adapters.stores import open_store
 from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
 from combee_core.base import Noun
@@ -24,6 +25,7 @@ from combee_core.learners import load_learner
 from combee_core.outcome import NothingLearned
 from combee_core.publish import publish, refuse_mixing
 from combee_core.records import Cut, RunResult
+from combee_core.resuming import explanation
 from combee_core.runs import Run, find_or_plan, part_of, run_of
 from combee_core.versions import Versions
 from tasks import alarms, crashed, report, sizing
@@ -114,10 +116,19 @@ def broken_off(run: Run, error: CombeeError) -> RunResult:
 
 
 def _say_started(shop: Workshop) -> None:
+    if history.last_attempt(shop.run):
+        _say_going_on(shop)
     plan, done = shop.plan, shop.run.done
     what = {"playbook": plan.request.playbook, "model": shop.client.model.name, "base_version": plan.base_version}
     text = f"{plan.request.playbook}: {len(plan.items)} traces or samples, {done} batches done before"
     event(get_run_logger(), logging.INFO, "run-started", text, run=plan.key, items=len(plan.items), done=done, **what)
+
+
+def _say_going_on(shop: Workshop) -> None:
+    """Tell what is saved and what is left: a Retry in the UI and the same command explain nothing beforehand."""
+    standing = with_caps(standing_of(shop.run), shop.run, shop.settings, datetime.now(UTC).date())
+    text = "; ".join(line.strip() for line in list(explanation(standing))[1:])
+    event(get_run_logger(), logging.INFO, "goes-on", f"goes on; {text}", run=shop.run.key)
 
 
 def _note_result(shop: Workshop, attempt: Attempt) -> None:

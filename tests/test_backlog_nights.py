@@ -90,6 +90,30 @@ def test_what_a_night_could_not_learn_is_learned_by_the_next_one_and_costs_nothi
     assert tried == [("done", None)] * 2, "the one that settled nothing was no failure of the night"
 
 
+def test_a_person_retries_or_drops_what_waits(
+    request_of_a_day: RunRequest, server: SimulatedServer, combee: Combee
+) -> None:
+    questions = [run.task.splitlines()[-1].split(",")[0] for run in runs_of_day(World(0), 8, 0)[3:5]]
+    server.set_faults(*(f"stage=reflect,contains={question},kind=refusal" for question in questions))
+    nightly(request_of_a_day)
+    first, second = backlog.entries(open_store(request_of_a_day.store), "p")
+    server.set_faults()
+    where = ("--playbook", "p", "--store", request_of_a_day.store)
+    unknown = combee("backlog", "retry", "nobody", *where)
+    assert (unknown.code, "nothing is filed as nobody" in unknown.err) == (2, True)
+
+    retried = combee("backlog", "retry", first.id, *where, "--json")
+    assert retried.code == 0, retried.err
+    assert retried.json["accounting"]["learned"] == retried.json["model_calls"]["reflect"] == 1
+    assert [entry.id for entry in backlog.entries(open_store(request_of_a_day.store), "p")] == [second.id]
+
+    calls = len(server.log())
+    dropped = combee("backlog", "drop", second.trace_id, *where)
+    assert dropped.code == 0, dropped.err
+    assert "0 traces in the backlog" in combee("backlog", "list", *where).out
+    assert len(server.log()) == calls
+
+
 def test_the_days_of_a_night_stand_where_its_backlog_meets_a_cap_or_a_dead_model(
     request_of_a_day: RunRequest, server: SimulatedServer
 ) -> None:

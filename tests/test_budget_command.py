@@ -12,6 +12,7 @@ from simserver import SimulatedServer, simulated_server
 
 from combee_core.adapters.stores import open_store
 from combee_core.backlog import entries
+from combee_core.versions import Versions
 
 
 @pytest.fixture
@@ -89,8 +90,11 @@ def test_a_fallback_learns_what_the_first_model_cannot_and_the_version_names_it(
     combee: Combee, server: SimulatedServer, traces: Path
 ) -> None:
     other = f"openai/simulated/overload@{server.url}"
-    first = ("--model", "openai/simulated/overload", "--api-base", "http://127.0.0.1:9/v1")
+    first = ("--model", "openai/simulated/dead", "--api-base", "http://127.0.0.1:9/v1")
     done = combee(*learn(traces, "store", *first, "--fallback-model", other))
     assert done.code == 0, done.err[-2000:]
     assert done.json["accounting"]["learned"] == 12
     assert "another model is asked in its place" in done.err
+    version = Versions(open_store(f"file://{traces.parent}/store"), "playbook").latest()
+    assert version is not None
+    assert version.models == ("simulated/overload",)

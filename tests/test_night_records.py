@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_records import DAY, request
 
-from combee_core.config import STAGES, DateRange, RunSettings
+from combee_core.config import STAGES, DateRange, Nights, RunSettings, Source
 from combee_core.nights import (
     Night,
     Undertaking,
     accomplish,
     day_result,
+    night_days,
     night_of,
     note_day,
     noted_days,
@@ -39,6 +40,32 @@ def result(day: int = 1, **more: Any) -> RunResult:
     given = {"version": day, "digest": f"d{day}", "run": f"run-{day}", "accounting": accounting, "fates": fates}
     spent = {"model_calls": calls, "tokens": Amounts(this_run=10, total=20), "cost": Amounts(this_run=0.01, total=0.02)}
     return RunResult.model_validate({"playbook": "p", **given, **spent, **more})
+
+
+@pytest.mark.parametrize(
+    ("timezone", "start", "own"),
+    [
+        ("UTC", "2026-03-02T03:30", MONDAY - timedelta(days=1)),
+        ("America/New_York", "2026-03-09T07:30", date(2026, 3, 8)),  # the day of 23 hours is over
+        ("America/New_York", "2026-03-09T03:30", date(2026, 3, 7)),  # it is not
+        ("America/New_York", "2026-11-02T04:30", date(2026, 10, 31)),  # the last of 25 hours
+        ("America/New_York", "2026-11-02T05:30", date(2026, 11, 1)),
+        ("Asia/Tokyo", "2026-03-08T18:30", date(2026, 3, 8)),
+        ("Asia/Tokyo", "2026-03-08T14:30", date(2026, 3, 7)),
+    ],
+)
+def test_a_night_is_of_the_local_day_before_its_scheduled_start(timezone: str, start: str, own: date) -> None:
+    at = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    source = Source(uris=("/traces",), timezone=timezone)
+    assert night_days(source, Nights(lookback=0), at) == Night(days=(own,), own=own)
+    before = night_days(source, Nights(lookback=2), at)
+    assert before.days == (own - timedelta(days=2), own - timedelta(days=1), own)
+    named = night_days(source, Nights(lookback=2, missed="skip"), at)
+    assert (named.days, named.named) == ((own,), before.days[:2])
+
+
+def test_a_night_with_a_day_is_of_that_day_alone() -> None:
+    assert night_days(DAY, Nights(), datetime.now(UTC)) == Night(days=(DAY.day,), own=DAY.day)
 
 
 def test_a_flow_run_goes_on_with_the_days_that_it_first_chose(store: Store) -> None:

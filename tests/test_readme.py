@@ -45,7 +45,6 @@ def background(combee: Combee, words: list[str]) -> Iterator[None]:
 
 
 def test_every_command_of_the_walk_does_what_it_says(combee: Combee, tmp_path: Path) -> None:
-    (tmp_path / "deployments").symlink_to(ROOT / "deployments")
     here, port = Combee(combee.home, {"OPENAI_API_KEY": "none"}, cwd=tmp_path), str(free_port())
     ended: dict[str, list[Done]] = {}
     with ExitStack() as stack:

@@ -95,3 +95,4 @@ def test_retry_of_a_served_night_asks_for_the_group_that_failed_and_the_merge_al
         retry(failed)
         assert ended(failed) == "Completed", deployed.logs()
         assert night.calls - before == 2
+        assert "to do: groups curate-g02; the merge of batch 1; then one version is published" in deployed.logs()
