@@ -60,7 +60,7 @@ def drawn(cases: Sequence[Grown]) -> Figure:
     _lines(cpu, cases, "CPU of the flow process a trace (ms)", [grown.cpu_each for grown in cases], CPU)
     _lines(peak, cases, "peak memory of the flow process (MiB)", [grown.peak for grown in cases], PEAK)
     _lines(wall, cases, "wall time a trace (ms)", [1_000 * grown.wall / grown.traces for grown in cases])
-    wall.legend(loc="lower left", frameon=False)
+    figure.legend(*wall.get_legend_handles_labels(), loc="outside lower center", ncols=len(STYLES), frameon=False)
     return figure
 
 
