@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from combee_core.base import Noun
 from combee_core.caps import CapUse
 from combee_core.client import Client
 from combee_core.config import OnBudget, RunSettings
 from combee_core.curate import curate
-from combee_core.errors import CombeeError
 from combee_core.history import Seen
 from combee_core.ports import Learner, Scorer
 from combee_core.records import Batch
 from combee_core.reflect import reflect
 from combee_core.rollout import rollout
+from combee_core.salvage import already_paid
 from combee_core.shuffle import batch_seed, shuffle
 from combee_core.types import Reflected, Trajectory
 
-T = TypeVar("T")
-R = TypeVar("R")
-
-_AT_ONCE = 32
 _NAMED = 5
 
 
@@ -79,35 +74,21 @@ class Reader:
     async def read(self, batch: Batch, state: Any) -> dict[str, Stage]:
         """The stages of a batch, as far as they can be known."""
         tools = {"state": state, "learner": self.learner, "client": self.client, "run": self.run}
-        rolled = await _read(batch.samples, lambda sample: rollout(sample, scorer=self.scorer, **tools))
+        rolled = await already_paid(batch.samples, lambda sample: rollout(sample, scorer=self.scorer, **tools))
         stages = {"rollouts": _stage((sample.id for sample in batch.samples), rolled)}
         solved = [one.trajectory for one in rolled if one and one.trajectory]
         trajectories: list[Trajectory] = [*batch.trajectories, *solved]
-        reflected = await _read(trajectories, lambda trajectory: reflect(trajectory, **tools))
+        reflected = await already_paid(trajectories, lambda trajectory: reflect(trajectory, **tools))
         stages["reflections"] = _stage((trajectory.trace_id for trajectory in trajectories), reflected)
         if None in rolled or None in reflected:
             return stages
         groups = self._groups(filter(None, reflected), batch.number)
-        curated = await _read(groups, lambda group: curate(group, **tools))
+        curated = await already_paid(groups, lambda group: curate(group, **tools))
         return {**stages, "groups": _stage((group.name for group in groups), curated)}
 
     def _groups(self, reflected: Iterable[Reflected], number: int) -> Sequence[Any]:
         reflections = [result.reflection for result in reflected if result.reflection]
         return shuffle(reflections, self.settings, batch_seed(self.settings.seed, number))
-
-
-async def _read(items: Sequence[T], ask: Callable[[T], Awaitable[R]]) -> list[R | None]:
-    """The saved result for each item, None where there is none."""
-    door = asyncio.Semaphore(_AT_ONCE)
-
-    async def one(item: T) -> R | None:
-        async with door:
-            try:
-                return await ask(item)
-            except CombeeError:
-                return None
-
-    return list(await asyncio.gather(*map(one, items)))
 
 
 def _stage(names: Iterable[str], results: Sequence[object]) -> Stage:

@@ -240,8 +240,7 @@ def test_what_a_process_wrote_itself_is_not_read_again_and_what_others_wrote_is_
     assert store.reads == 1
 
 
-def test_while_the_store_is_away_receipts_wait() -> None:
-    store = CountingStore(memory())
+def written_after_an_outage(store: CountingStore) -> Ledger:
     ledger = Ledger(store)
     ledger.paid(receipt("t1"))
     ledger.asked(KEY, "reflect")
@@ -251,6 +250,12 @@ def test_while_the_store_is_away_receipts_wait() -> None:
     store.is_away = False
     ledger.paid(receipt("t2"))
     ledger.flush()
+    return ledger
+
+
+def test_while_the_store_is_away_receipts_wait() -> None:
+    store = CountingStore(memory())
+    ledger = written_after_an_outage(store)
     assert Ledger(store).total(KEY).calls == 2
     assert ledger.calls(KEY)["reflect"] == 1
 
@@ -262,15 +267,7 @@ def test_what_a_store_wrote_before_it_fell_silent_is_not_written_twice() -> None
             return super().create(key, data)
 
     store = Ambiguous(memory())
-    ledger = Ledger(store)
-    ledger.paid(receipt("t1"))
-    ledger.asked(KEY, "reflect")
-    store.is_away = True
-    with pytest.raises(StoreUnavailable):
-        ledger.flush()
-    store.is_away = False
-    ledger.paid(receipt("t2"))
-    ledger.flush()
+    written_after_an_outage(store)
     assert Ledger(store).total(KEY).calls == 2
 
 
