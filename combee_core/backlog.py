@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import date
 from functools import cache
 
 from pydantic import Field
@@ -35,7 +36,7 @@ class Entry(Noun):
     """One filed trace: its id and content hash, what became of it, and in which run.
 
     `place` is the object of the store that holds its content, empty where none does; `tries` counts how often it was
-    learned again from here, in vain.
+    learned again from here, in vain; `day` is the one that it was first learned with.
     """
 
     trace_id: str
@@ -45,6 +46,7 @@ class Entry(Noun):
     run: str
     place: str = ""
     tries: int = 0
+    day: date | None = None
 
     @property
     def name(self) -> str:
@@ -85,6 +87,15 @@ def is_backlog(request: RunRequest) -> bool:
     return request.source.kind == "backlog"
 
 
+def day_of(store: Store, request: RunRequest) -> date | None:
+    """The day of what a run learns: its own or, on the backlog, the oldest one of what it tries again."""
+    if not is_backlog(request):
+        return request.source.day
+    tried = {name for uri in request.source.uris for name in uri.partition("#")[2].split(",")}
+    days = (entry.day for entry in entries(store, request.playbook) if entry.id in tried)
+    return min(filter(None, days), default=None)
+
+
 def _found(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> Iterator[tuple[str, Entry | None]]:
     """The name of each trace of the plan, and its entry; None for one that is settled or was skipped."""
     tried = 1 if is_backlog(plan.request) else 0
@@ -93,8 +104,9 @@ def _found(store: Store, plan: Plan, fates: Iterable[TraceFate]) -> Iterator[tup
     places = _places(store, plan) if filed else {}
     for item in plan.items:
         fate, place = filed.get(item.id), places.get(item.id, "")
-        name = content_hash(item.id, item.digest)
-        yield name, Entry(**asdict(fate), digest=item.digest, run=plan.key, place=place, tries=tried) if fate else None
+        name, where = content_hash(item.id, item.digest), {"run": plan.key, "place": place}
+        day = plan.request.source.day
+        yield name, Entry(**asdict(fate), **where, digest=item.digest, tries=tried, day=day) if fate else None
 
 
 def _places(store: Store, plan: Plan) -> dict[str, str]:
@@ -205,11 +217,12 @@ def _change(store: Store, key: str, changes: Mapping[str, Entry | None]) -> None
 
 
 def _joined(held: Entry | None, new: Entry | None) -> Entry | None:
-    """The newer reason; the content stays where it was, and a try by another run is counted once."""
+    """The newer reason; content and day stay as they were, and a try by another run is counted once."""
     if held is None or new is None:
         return new
     tried = new.tries if new.run != held.run else 0
-    return new.model_copy(update={"place": held.place or new.place, "tries": held.tries + tried})
+    kept = {"place": held.place or new.place, "day": held.day or new.day}
+    return new.model_copy(update={**kept, "tries": held.tries + tried})
 
 
 def _folder(playbook: str) -> str:

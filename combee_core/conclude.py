@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from combee_core.accounting import fates_of, unsolved
@@ -92,17 +93,18 @@ def conclude(
     learner: Learner[Any],
     tell: Tell | None = None,
     plan: Plan | None = None,
+    day: date | None = None,
 ) -> State:
     """The record of batch `number`, from `state` before it; `version` is the one that new bullets will carry.
 
-    `plan` says which day the batch is of, and whose earlier verdicts are withdrawn.
+    `day` is the one that the batch is of; `plan` says whose earlier verdicts are withdrawn.
     `tell` names the known rules that a text states, where there are any: then survival is counted, not estimated.
     """
     reflections = results.reflections
     delta = results.merged.delta
     changed = frozenset(plan.withdrawn if plan else ())
     update = Update(
-        day=plan.request.source.day if plan else None,
+        day=day,
         withdrawn=tuple(result.trace_id for result in results.reflected if result.trace_id in changed),
         operations=delta.operations,
         votes=votes(reflections),

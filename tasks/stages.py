@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from combee_core import backlog
 from combee_core import curate as curating
 from combee_core import merge as merging
 from combee_core import reflect as reflecting
@@ -65,5 +66,6 @@ def merge(place: Place, results: Results) -> str:
     shop = open_workshop(place)
     state = shop.state_before(place.number)
     version, plan = shop.plan.base_version + 1, shop.plan
-    after = conclude(place.number, state, version, results, learner=shop.learner, tell=shop.tell, plan=plan)
+    day = backlog.day_of(shop.store, plan.request)
+    after = conclude(place.number, state, version, results, learner=shop.learner, tell=shop.tell, plan=plan, day=day)
     return shop.learner.digest(shop.learner.load(shop.run.save_state(after).state))

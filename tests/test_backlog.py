@@ -5,18 +5,20 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from typing import Any
 
 import pytest
 from asking import memory
 from lessons import trajectory
-from run_records import KEY, items, plan, request
+from run_records import DAY, KEY, items, plan, request
 
 from combee_core.adapters.filed import load_filed
 from combee_core.backlog import (
     MOST_AT_ONCE,
     MOST_TRIES,
     Entry,
+    day_of,
     drop,
     due,
     entries,
@@ -26,7 +28,7 @@ from combee_core.backlog import (
     runs_named,
     standing,
 )
-from combee_core.config import Budget, RunRequest
+from combee_core.config import Budget, RunRequest, Source
 from combee_core.errors import UsageError
 from combee_core.ports import Store
 from combee_core.records import Batch, Fate, Item, Plan, RunResult, Sizing, TraceFate
@@ -253,6 +255,29 @@ def test_a_trace_is_tried_so_often_and_then_stays_for_a_person() -> None:
     assert "retry, or drop" in reason
     ((_, ready),) = standing(store, [entry], most=99)
     assert ready == ""
+
+
+def test_what_is_tried_again_is_of_the_oldest_day_that_it_came_from() -> None:
+    store = memory()
+    for number, day in ((1, date(2026, 3, 4)), (2, date(2026, 3, 2)), (3, None)):
+        of_a_day = request(source=Source(uris=("/traces",), day=day))
+        file(store, plan(request=of_a_day, items=items(number)[-1:]), [fate(number, "failed")])
+    ended = {entry.trace_id: entry for entry in entries(store, "p")}
+    assert [ended[name].day for name in ("t01", "t02", "t03")] == [date(2026, 3, 4), date(2026, 3, 2), None]
+    assert day_of(store, request_of(request(), list(ended.values()))) == date(2026, 3, 2)
+    assert day_of(store, request_of(request(), [ended["t01"], ended["t03"]])) == date(2026, 3, 4)
+    assert day_of(store, request_of(request(), [ended["t03"]])) is None
+    assert day_of(store, request(source=DAY)) == DAY.day
+
+
+def test_a_day_stays_known_however_often_it_is_tried_in_vain() -> None:
+    store = memory()
+    run_on(store, 4)
+    file(store, plan_on(4).model_copy(update={"request": request(source=DAY)}), [fate(1, "refused")])
+    _, made = again(store)
+    file(store, made, [fate(1, "refused", "still")])
+    (entry,) = entries(store, "p")
+    assert (entry.reason, entry.tries, entry.day) == ("still", 1, DAY.day)
 
 
 @pytest.mark.parametrize(("end", "left"), [("learned", 0), ("nothing", 0), ("skipped", 1), ("failed", 1)])

@@ -187,6 +187,6 @@ def test_a_batch_withdraws_what_its_own_traces_had_said_and_knows_its_day() -> N
     reflected = [Reflected(trace_id=t, fate="nothing", reflection=Reflection(trace_id=t, tags=(tag,))) for t in traces]
     results = Results(reflected=reflected, merged=Merged(delta=Delta()))
     made = of_day(SECOND, "a").model_copy(update={"withdrawn": (traces[0], "of-another-batch")})
-    update = conclude(1, BOOK, 1, results, learner=ACE, plan=made).update
+    update = conclude(1, BOOK, 1, results, learner=ACE, plan=made, day=SECOND).update
     assert (update.day, update.withdrawn) == (SECOND, (traces[0],))
     assert conclude(1, BOOK, 1, results, learner=ACE).update.withdrawn == ()
