@@ -59,7 +59,7 @@ def _list(args: argparse.Namespace) -> int:
     store, filed = _open(args)
     shown = [(entry, reason or "the next night tries it again") for entry, reason in standing(store, filed)]
     if args.json:
-        rows = [{"id": entry.id, **entry.model_dump(), "next": then} for entry, then in shown]
+        rows = [{"id": entry.id, **entry.model_dump(mode="json"), "next": then} for entry, then in shown]
         print(json.dumps({"playbook": args.playbook, "entries": rows}, ensure_ascii=False))
         return 0
     for entry, then in shown:
