@@ -14,7 +14,7 @@ from command import Combee
 from hooks import hook
 
 from combee_core.adapters.prefect_alarms import set_up
-from combee_core.adapters.prefect_api import PrefectApi
+from combee_core.adapters.prefect_api import PAUSES, PrefectApi
 from combee_core.adapters.prefect_history import prune_history, running
 from combee_core.adapters.prefect_state import about, clock, watched
 from combee_core.errors import CombeeError
@@ -85,6 +85,17 @@ def test_credentials_go_along_as_prefect_would_send_them() -> None:
     with hook() as (url, _):
         for environ in ({"PREFECT_API_KEY": "k"}, {"PREFECT_API_AUTH_STRING": "a:b"}):
             PrefectApi(url, environ).call("POST", "/x", {})
+
+
+def test_a_busy_server_is_asked_again_and_one_that_stays_busy_or_refuses_is_named() -> None:
+    pauses: list[float] = []
+    with hook(first=[503, 429, 502]) as (url, got):
+        PrefectApi(url, {}, pauses.append).call("POST", "/x", {"n": 1})
+    assert (got, pauses) == ([{"n": 1}] * 4, list(PAUSES[:3]))
+    for status, times in ((503, len(PAUSES) + 1), (409, 1), (500, 1)):
+        with hook(status) as (url, got), pytest.raises(CombeeError, match=rf"POST {url}/x: {status} "):
+            PrefectApi(url, {}, pauses.append).call("POST", "/x", {})
+        assert len(got) == times
 
 
 # history
