@@ -94,7 +94,7 @@ class Candidate:
         return is_final and not isinstance(error, AnswerTruncated | ModelRefused)
 
     def _is_silent(self, error: CombeeError) -> bool:
-        silence = self.sender.clock() - self.sender.heard
+        silence = self.sender.clock() - self.sender.liveness.heard
         return isinstance(error, ModelTimeout) and silence >= _SILENCE * self.settings.timeout
 
     def _break(self) -> None:

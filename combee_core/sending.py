@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +17,7 @@ from combee_core.errors import (
     ModelAway,
     ModelBusy,
     ModelError,
+    ModelFailing,
     ModelRefused,
     ModelTimeout,
     ModelUnusable,
@@ -26,6 +27,7 @@ from combee_core.events import event
 from combee_core.hedging import Overtaken, Patience, Try, Unfit, first_good
 from combee_core.ledger import Ledger
 from combee_core.limits import Gate
+from combee_core.liveness import Liveness
 from combee_core.ports import LanguageModel
 from combee_core.purse import Hold, Purse
 from combee_core.reserving import away_until, most, priced, taken
@@ -72,10 +74,7 @@ class Call(Generic[V]):
 
 @dataclass
 class Sender:
-    """Makes calls, each with at most 2 × (waits + 1) requests: each of two tries waits out 429 and 529 by itself.
-
-    `heard` is the clock's time of the model's last answer of any kind, errors included.
-    """
+    """Makes calls, each with at most 2 × (waits + 1) requests: each of two tries waits out 429 and 529 by itself."""
 
     model: LanguageModel
     settings: ModelSettings
@@ -84,7 +83,6 @@ class Sender:
     clock: Callable[[], float]
     rng: random.Random
     purse: Purse
-    heard: float = -math.inf
     _late: set[asyncio.Task[Any]] = field(default_factory=set)
     _writing: asyncio.Task[None] | None = None
 
@@ -92,6 +90,7 @@ class Sender:
         self.gate = Gate(self.settings, self.clock, self.sleep)
         self._prices = self.settings.prices
         self.patience = Patience(self.settings.hedge, self.clock)
+        self.liveness = Liveness(self.model.name, self.model.preflight, self.clock)
 
     async def answer(self, call: Call[V]) -> V:
         """The first good answer, saved. Raises `Unfit` where the answer cannot be used, else a leaf of `ModelError`."""
@@ -106,6 +105,7 @@ class Sender:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
+        await self.liveness.settle()
 
     def flush(self) -> None:
         """Write the ledger and what is spent; while the store is away both are kept in memory for the next time."""
@@ -198,20 +198,24 @@ class Sender:
         except ModelRefused as error:
             raise Unfit(error, None) from error
         except ModelUnusable as error:
-            self.gate.stop.set(error)
+            if not self.gate.stop.is_set:
+                self.gate.stop.set(error)
             raise
 
     async def _complete(self, call: Call[Any], one: Try) -> Completion:
         try:
-            completion = await self.model.complete(call.request)
+            async with self.liveness.call() if self.settings.breaker else nullcontext():
+                completion = await self.model.complete(call.request)
         except ModelTimeout:
             # Before the slot is free: the second request must not take it.
             call.is_given_up |= not one.hedge
             raise
+        except ModelFailing:
+            raise  # nobody has said anything
         except ModelError:
-            self.heard = self.clock()
+            self.liveness.hear()
             raise
-        self.heard = self.clock()
+        self.liveness.hear()
         return completion
 
     def _pause(self, retry_after: float | None, waits: int) -> float:

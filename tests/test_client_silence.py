@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from virtual import run_virtually
 
 from combee_core.calls import Request
 from combee_core.client import Client
-from combee_core.errors import CombeeError, ModelFailing, ModelFault, ModelTimeout
+from combee_core.errors import CombeeError, ModelFailing, ModelFault, ModelTimeout, ModelUnusable, RunStopped
+from combee_core.liveness import GONE, QUIET
 from combee_core.testing import ScriptedModel
 
 TIMEOUT, BREAKER, RETRIES = 300.0, 20, 3
@@ -101,3 +103,134 @@ def test_a_fallback_takes_over_from_a_model_that_hangs_once_the_breaker_has_trip
     assert not any(ended)
     assert len(second.requests) == 100
     assert seconds <= 2 * TIMEOUT
+
+
+# nobody is there
+
+
+class Watched(ScriptedModel):
+    """Hangs, but for the requests that it gives an answer to; `look` is what its preflight does."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]], script: Any = None) -> None:
+        async def hang(_: Request) -> Any:
+            await asyncio.sleep(TIMEOUT)
+            raise ModelTimeout("time-out")
+
+        super().__init__(script or hang, name="mute")
+        self._look = look
+        self.looks = 0
+
+    async def preflight(self) -> None:
+        self.looks += 1
+        await self._look()
+
+
+async def no_answer() -> None:
+    await asyncio.sleep(3600)
+
+
+async def refused() -> None:
+    raise ModelUnusable("mute: connection refused by http://127.0.0.1:9/v1")
+
+
+async def there() -> None:
+    await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("look", "looks", "cause"),
+    [
+        (no_answer, 1, "mute: no answer to a cheap request either"),
+        (refused, 5, "mute: connection refused by http://127.0.0.1:9/v1"),
+    ],
+)
+@pytest.mark.parametrize("at_once", [1, 32])
+def test_where_nobody_is_there_the_run_ends_long_before_the_first_time_out(
+    look: Any, looks: int, cause: str, at_once: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = Watched(look)
+    with caplog.at_level(logging.WARNING):
+        ended, seconds = night(model, at_once)
+    assert {str(error) for error in ended} == {f"{cause}; calls under way ({at_once}) have had no answer for 35 s"}
+    assert {type(error) for error in ended} == {ModelFailing}
+    assert (seconds, model.looks, len(model.requests)) == (GONE, looks, at_once)
+    assert [record.message for record in caplog.records] == [str(ended[0])]
+
+
+def test_one_that_falls_silent_later_is_given_as_long_from_its_last_answer_on() -> None:
+    def script(request: Request) -> Any:
+        return answer_late() if request.prompt.item < "t040" else asyncio.sleep(TIMEOUT)
+
+    async def answer_late() -> Any:
+        await asyncio.sleep(7)
+        return GOOD
+
+    ended, seconds = night(Watched(no_answer, script), at_once=40)
+    assert ended[:40] == [None] * 40
+    assert {type(error) for error in ended[40:]} == {ModelFailing}
+    assert seconds == 7 + GONE
+
+
+def test_a_model_that_is_merely_slow_passes_every_look_and_loses_no_call() -> None:
+    async def slow(_: Request) -> Any:
+        await asyncio.sleep(TIMEOUT - 1)
+        return GOOD
+
+    model = Watched(there, slow)
+    ended, seconds = night(model, at_once=100, hedge=0)
+    assert not any(ended)
+    assert seconds == TIMEOUT - 1
+    assert model.looks == (TIMEOUT - 1) // (QUIET + 0.1)
+
+
+def test_one_that_is_away_for_half_a_minute_is_waited_for() -> None:
+    async def back(_: Request) -> Any:
+        await asyncio.sleep(GONE - 1)
+        return GOOD
+
+    model = Watched(refused, back)
+    ended, seconds = night(model, at_once=100, hedge=0)
+    assert not any(ended)
+    assert (seconds, model.looks) == (GONE - 1, 4)
+
+
+def test_a_fallback_takes_over_at_once_from_a_model_that_is_not_there_any_more() -> None:
+    second = ScriptedModel(lambda _: GOOD, name="second")
+    ended, seconds = night(Watched(no_answer), other=second, fallbacks=("simulated/second",))
+    assert not any(ended)
+    assert seconds == GONE
+
+
+def test_without_a_breaker_nobody_looks_whether_anybody_is_there() -> None:
+    model = Watched(no_answer)
+    ended, _ = night(model, at_once=100, breaker=0, hedge=0)
+    assert {type(error) for error in ended} == {ModelTimeout}
+    assert model.looks == 0
+
+
+def test_a_run_that_was_stopped_stays_stopped_where_nobody_is_there() -> None:
+    async def scene() -> list[BaseException | None]:
+        asking = virtual_client(Watched(no_answer), concurrency=2, max_concurrency=2)
+        tasks = [asyncio.create_task(asking.ask(question(f"t{n}"), "run")) for n in range(4)]
+        await asyncio.sleep(1)
+        asking.stop("SIGTERM")
+        await asyncio.wait(tasks)
+        with pytest.raises(RunStopped, match="SIGTERM"):
+            await asking.ask(question("late"), "run")
+        return [task.exception() for task in tasks]
+
+    assert [type(error) for error in run_virtually(scene())] == [ModelFailing, ModelFailing, RunStopped, RunStopped]
+
+
+def test_nobody_looks_any_more_once_a_client_has_settled() -> None:
+    async def scene() -> tuple[int, int]:
+        model = Watched(there)
+        asking = virtual_client(model)
+        lost = asyncio.create_task(asking.ask(question("t1"), "run"))
+        await asyncio.sleep(QUIET + 1)
+        await asking.settle()
+        looks = model.looks
+        await asyncio.wait([lost])
+        return looks, model.looks
+
+    assert run_virtually(scene()) == (1, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -92,6 +93,10 @@ def test_traces_that_are_refused_for_good_are_named_one_by_one(
     assert named == {f"day0-{number:05d}" for number in (1, 51, 101, 151)}
 
 
+ENDS = {"died since": signal.SIGKILL, "hangs since": signal.SIGSTOP}
+"""What ends a server that a night has found alive before, so that the next one looks no more before it begins."""
+
+
 @contextmanager
 def dead(how: str, server: SimulatedServer, known: Callable[[], object]) -> Iterator[str]:
     """The address of a model that is dead in this way; `known` is a night while it was still alive."""
@@ -101,22 +106,24 @@ def dead(how: str, server: SimulatedServer, known: Callable[[], object]) -> Iter
     elif how == "never there":
         yield "http://127.0.0.1:9/v1"
     else:
-        if how == "died since":
+        if how in ENDS:
             known()
-            server.process.kill()
+            server.process.send_signal(ENDS[how])
         if how == "500":
             server.set_faults("kind=500")
         yield server.url
+        if how == "hangs since":
+            server.process.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.parametrize("batch", ["auto", 100])
-@pytest.mark.parametrize("how", ["500", "never there", "died since", "no answer"])
+@pytest.mark.parametrize("how", ["500", "never there", "died since", "hangs since", "no answer"])
 def test_with_a_dead_model_a_night_ends_within_a_minute_and_in_one_sentence(
     combee: Combee, server: SimulatedServer, night: Path, how: str, batch: object
 ) -> None:
     with dead(how, server, lambda: combee(*command(night, server.url, "--limit", 3))) as address:
         began = time.monotonic()
-        done = combee(*command(night, address, "--batch-size", batch), timeout=300)
+        done = combee(*command(night, address, "--batch-size", batch, "--timeout", 300), timeout=400)
         seconds = time.monotonic() - began
     message, calls = done.json["error"]["message"], sum(done.json["model_calls"].values())
     print(f"\n{how}, batch {batch}: {seconds:.0f} s, {calls} calls: {message}")
