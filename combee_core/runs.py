@@ -146,8 +146,9 @@ class Run:
 
     def broken_off(self) -> Cut | None:
         """The cut; that of a batch of which a part was done came with its state, and holds from now on."""
-        last = self.state(self.done) if self.cut() is None and self.done else None
-        return self.end_early(last.cut) if last and last.cut else self.cut()
+        cut = self.cut()
+        last = None if cut else self.state(self.done)
+        return self.end_early(last.cut) if last and last.cut else cut
 
     def end_early(self, cut: Cut) -> Cut:
         """Record that no batch follows; the first record stands."""

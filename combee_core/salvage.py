@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from combee_core.clustering import ALIKE
 from combee_core.errors import BudgetSpent, CombeeError
@@ -21,12 +21,11 @@ UNMERGED = "not merged: a cap was met"
 _AT_ONCE = 32
 
 
-class Salvaged(list[Curated]):
-    """The changes of those groups of a batch that were done when a cap was met; `spent` says which cap."""
+class Harvest(NamedTuple):
+    """The changes of a batch's groups; with what was raised at a cap, of those that were done by then."""
 
-    def __init__(self, done: Sequence[Curated], spent: BudgetSpent) -> None:
-        super().__init__(done)
-        self.spent = spent
+    curated: Sequence[Curated]
+    spent: BudgetSpent | None = None
 
 
 async def already_paid(items: Sequence[T], ask: Callable[[T], Awaitable[V]]) -> list[V | None]:

@@ -17,5 +17,5 @@ def iteration(place: Place, results: str) -> str:
     rolled = mapped.rollout(place, results)
     reflected = mapped.reflect(place, results, rolled)
     groups = mapped.shuffle(place, reflected)
-    curated = mapped.curate(place, results, groups)
-    return mapped.merge(place, results, rolled, reflected, groups, curated)
+    harvest = mapped.curate(place, results, groups)
+    return mapped.merge(place, results, rolled, reflected, groups, harvest)

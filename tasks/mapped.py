@@ -6,7 +6,7 @@ What goes to shuffle and merge is quoted: Prefect would walk every reflection an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -25,7 +25,7 @@ from combee_core.errors import BudgetSpent
 from combee_core.events import event, some
 from combee_core.records import Cut
 from combee_core.reduction import Part, Reduction
-from combee_core.salvage import Salvaged, already_paid, joined
+from combee_core.salvage import Harvest, already_paid, joined
 from combee_core.shards import ROLLOUTS, Unsettled, cut, shard_size
 from combee_core.types import Curated, Group, Merged, Reflected, RolledOut, Trajectory
 from tasks import stages
@@ -76,20 +76,20 @@ def shuffle(place: Place, reflected: Sequence[Reflected]) -> tuple[Group, ...]:
     return stages.shuffle(place, quote(reflected))
 
 
-def curate(place: Place, results: str, groups: Sequence[Group]) -> list[Curated]:
+def curate(place: Place, results: str, groups: Sequence[Group]) -> Harvest:
     """Each group's changes. Raises `RunError` naming the groups that failed.
 
-    At a cap, where what is complete is to be published: the changes of those that are done, if any.
+    At a cap, where what is complete is to be published, those of the groups that are done, if any.
     """
     named = [(group.name, group) for group in groups]
     try:
         done = _mapped(place, results, stages.curate, named, lambda group: group.model_dump(mode="json"))
     except BudgetSpent as spent:
         return _salvaged(place, groups, spent)
-    return collected("curate", [name for name, _ in named], done)
+    return Harvest(collected("curate", [name for name, _ in named], done))
 
 
-def _salvaged(place: Place, groups: Sequence[Group], spent: BudgetSpent) -> Salvaged:
+def _salvaged(place: Place, groups: Sequence[Group], spent: BudgetSpent) -> Harvest:
     shop = open_workshop(place)
     if shop.settings.on_budget == "publish":
         # Of other processes' clients too: this one may not have met the cap itself.
@@ -97,7 +97,7 @@ def _salvaged(place: Place, groups: Sequence[Group], spent: BudgetSpent) -> Salv
         ask = partial(curating.curate, state=shop.state_before(place.number), **shop.tools)
         done = [curated for curated in calls(already_paid(groups, ask)) if curated]
         if done:
-            return Salvaged(done, spent)
+            return Harvest(done, spent)
     raise spent
 
 
@@ -107,13 +107,14 @@ def merge(
     rolled: Sequence[RolledOut],
     reflected: Sequence[Reflected],
     groups: Sequence[Group],
-    curated: Sequence[Curated],
+    harvest: Harvest,
 ) -> str:
     """One state out of all groups' changes; its digest. Raises `RunError` naming what failed.
 
     Raises `BudgetSpent` at a cap; where what is complete is to be published, only after the state is written.
     """
-    merged, spent = _merged_within_budget(place, results, curated)
+    curated = harvest.curated
+    merged, spent = _merged_within_budget(place, results, harvest)
     part = f"{len(curated)} of {len(groups)} groups of batch {place.number}"
     ended_here = Cut(batches=place.number, reason=spent.facts, part=part) if spent else None
     made = Results(rolled, reflected, groups, curated, merged, ended_here)
@@ -125,13 +126,13 @@ def merge(
     return digest
 
 
-def _merged_within_budget(place: Place, results: str, curated: Sequence[Curated]) -> tuple[Merged, BudgetSpent | None]:
+def _merged_within_budget(place: Place, results: str, harvest: Harvest) -> tuple[Merged, BudgetSpent | None]:
     """The groups' changes put together; without a new call where a cap was met, and then with what was raised at it."""
     shop = open_workshop(place)
     try:
-        if isinstance(curated, Salvaged):
-            raise curated.spent
-        return _merged(place, results, curated), None
+        if harvest.spent:
+            raise harvest.spent
+        return _merged(place, results, harvest.curated), None
     except BudgetSpent as spent:
         if shop.settings.on_budget == "hold":
             raise
@@ -139,8 +140,11 @@ def _merged_within_budget(place: Place, results: str, curated: Sequence[Curated]
         # Vectors of a model would be calls too, and its bar is not that of n-grams.
         alike = None if shop.settings.embedding else shop.settings.alike
         state = shop.state_before(place.number)
-        paid = calls(joined(curated, lambda part: merging.merge(part[1], part[0], state, **shop.tools), alike or ALIKE))
-        return paid, spent
+
+        def ask(part: Part) -> Awaitable[Merged]:
+            return merging.merge(part[1], part[0], state, **shop.tools)
+
+        return calls(joined(harvest.curated, ask, alike or ALIKE)), spent
 
 
 def _merged(place: Place, results: str, curated: Sequence[Curated]) -> Merged:
