@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from combee_core.base import clip
 from combee_core.errors import CombeeError
+from combee_core.events import some
 
 _SHOWN = 4
 _LONGEST = 200
@@ -23,6 +24,16 @@ def grouped(causes: Sequence[str]) -> str:
     more = sum(count for _, count in counts[_SHOWN:])
     shown = [f"{count} × {cause}" for cause, count in counts[:_SHOWN]]
     return "; ".join([*shown, f"{more} × others"] if more else shown)
+
+
+def by_cause(failed: Sequence[tuple[str, str]]) -> list[str]:
+    """Items that failed, each with its reason, as sentences that say a reason once: `a, b failed: …`, `c failed: …`."""
+    names: dict[str, list[str]] = {}
+    reasons: dict[str, str] = {}
+    for name, why in failed:
+        names.setdefault(plain(why), []).append(name)
+        reasons.setdefault(plain(why), why)
+    return [f"{', '.join(some(names[key]))} failed: {why}" for key, why in reasons.items()]
 
 
 def cause(error: CombeeError) -> str:

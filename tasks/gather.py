@@ -8,6 +8,7 @@ from typing import Any
 from prefect.futures import PrefectFuture, wait
 
 from combee_core.adapters.workshop import wind_down
+from combee_core.causes import by_cause
 from combee_core.conclude import check_failures
 from combee_core.errors import CombeeError, RunError
 from combee_core.shards import Shard, Unsettled, reason, stops
@@ -42,10 +43,10 @@ def settled(
 
 
 def collected(stage: str, names: Sequence[str], done: Sequence[Any]) -> list[Any]:
-    """All results. Raises `RunError` naming every item that failed."""
+    """All results. Raises `RunError` naming the items that failed."""
     failed = [(name, one.reason) for name, one in zip(names, done, strict=True) if isinstance(one, Unsettled)]
     if failed:
-        raise RunError("; ".join(f"{name} failed: {why}" for name, why in failed), stage, failed[0][0])
+        raise RunError("; ".join(by_cause(failed)), stage, failed[0][0])
     return list(done)
 
 

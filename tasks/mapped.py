@@ -18,6 +18,7 @@ from combee_core import merge as merging
 from combee_core.adapters.embedding import embedding_of
 from combee_core.adapters.inputs import WORLD
 from combee_core.adapters.workshop import Place, Workshop, calls, open_workshop
+from combee_core.causes import by_cause
 from combee_core.clustering import ALIKE, load_soon
 from combee_core.conclude import Results
 from combee_core.config import AUTO
@@ -35,7 +36,7 @@ from tasks.policies import kept
 T = TypeVar("T")
 
 _TOLD = 3
-"""Failed items whose reason is in the log's line; the others' are in the result."""
+"""Reasons that are in the log's line; the others are in the result."""
 
 
 def rollout(place: Place, results: str) -> list[RolledOut]:
@@ -190,8 +191,7 @@ def _name_failures(place: Place, stage: str, names: Sequence[str], done: Sequenc
     if failed:
         items = [name for name, _ in failed]
         where = {"run": place.run, "batch": place.number, "stage": stage, "items": some(items), "count": len(failed)}
-        first = "; ".join(some([f"{name}: {why}" for name, why in failed], _TOLD))
-        text = f"{stage}: {len(failed)} of {len(done)} failed: {first}"
+        text = f"{stage}: {len(failed)} of {len(done)} failed: {'; '.join(some(by_cause(failed), _TOLD))}"
         event(get_run_logger(), logging.WARNING, "items-failed", text, **where)
 
 

@@ -106,6 +106,16 @@ def test_every_failed_item_is_named() -> None:
     assert (caught.value.stage, caught.value.item) == ("curate", "curate-g02")
 
 
+def test_items_that_failed_for_one_reason_share_it_whatever_request_or_place_it_names() -> None:
+    kept = "AnswerMalformed: no JSON; its beginning is in the store: saved/{}/1"
+    reasons = [kept.format("ab"), "ModelFault: 500 (req_1)", kept.format("cd"), "ModelFault: 500 (req_2)"]
+    with pytest.raises(RunError) as caught:
+        collected("rollout", ["s1", "s2", "s3", "s4"], [Unsettled(reason=reason) for reason in reasons])
+    assert str(caught.value) == f"s1, s3 failed: {reasons[0]}; s2, s4 failed: {reasons[1]}"
+    with pytest.raises(RunError, match=r"^s0, s1, .*, s19, … and 80 more failed: ModelFault: no answer$"):
+        collected("rollout", [f"s{n}" for n in range(100)], [LOST] * 100)
+
+
 def test_results_without_a_failure_are_handed_on() -> None:
     assert collected("curate", ["a", "b"], [1, 2]) == [1, 2]
     assert collected("curate", [], []) == []

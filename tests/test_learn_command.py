@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 import signal
 import subprocess
@@ -17,6 +19,8 @@ from day_files import day_file
 from real_data import TAU_BENCH, needs
 from seaweed import Seaweed
 from simserver import SimulatedServer, simulated_server
+
+from combee_core.adapters.prefect_api import PrefectApi
 
 MODEL = "openai/simulated/overload"
 
@@ -45,6 +49,14 @@ def over_http(server: SimulatedServer, *more: object) -> tuple[object, ...]:
 def at_most(calls: int) -> tuple[object, ...]:
     """So many calls in flight, from the start to the end."""
     return ("--concurrency", calls, "--max-concurrency", calls)
+
+
+def logged(combee: Combee, words: str) -> list[str]:
+    """Errors in the Prefect server's log that hold these words."""
+    port = json.loads((combee.home / "server.json").read_text())["port"]
+    errors = {"logs": {"level": {"ge_": logging.ERROR}}}
+    found = PrefectApi(f"http://127.0.0.1:{port}/api", {}).find("logs", errors)
+    return [line["message"] for line in found if words in line["message"]]
 
 
 def bullets(combee: Combee, playbook: str, store: str) -> list[dict[str, Any]]:
@@ -118,7 +130,11 @@ def test_a_failed_group_publishes_nothing_and_a_rerun_asks_for_it_and_the_merge_
     assert failed.json["digest"] is None
     assert failed.json["error"]["stage"] == "curate"
     assert failed.json["error"]["item"] == "curate-g03"
-    assert "curate-g03" in failed.json["error"]["message"]
+    message = failed.json["error"]["message"]
+    assert message.startswith(f"curate-g03 failed: ModelFault: {MODEL}: a fault at {server.url} (")
+    stack = [text for text in logged(combee, server.url) if "Traceback (most recent call last)" in text]
+    assert stack
+    assert all("ModelFault" in text.partition("\n")[0] for text in stack)
     assert failed.json["accounting"]["deferred"] > 0
     assert sum(v for k, v in failed.json["accounting"].items() if k != "in") == 40
     assert combee("playbook", "show", "p", "--store", store).code == 2
