@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 
 class Noun(BaseModel):
@@ -43,6 +46,24 @@ class Form(Noun):
     """A noun that people fill in."""
 
     model_config = ConfigDict(json_schema_extra=_as_form)
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """In the annotation of a flow's parameter: its form does not ask for `name` within `table`, and a server refuses a
+    value for it.
+    """
+
+    table: str
+    name: str
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The parameter's schema; the definitions that it refers to are its flow's own."""
+        schema = handler(core)
+        table = handler.resolve_ref_schema(schema)["properties"][self.table]
+        table.get("default", {}).pop(self.name, None)
+        del handler.resolve_ref_schema(table)["properties"][self.name]
+        return schema
 
 
 def content_hash(*parts: Any) -> str:

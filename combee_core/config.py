@@ -229,7 +229,9 @@ class Source(Form):
     day: date | None = Field(None, description="Only traces of this day; a night takes the day before without it")
     timezone: str = Field("UTC", title="Time zone", description="Whose midnight ends a day, such as Europe/Berlin")
     kind: Literal["traces", "samples", "backlog"] = Field(
-        "traces", description="Traces of finished runs, samples to be solved, or what earlier runs have filed"
+        "traces",
+        description="traces: of finished runs; samples: to be solved, by combee learn alone; backlog: set by the runs "
+        "that try again what was filed",
     )
     limit: int | None = Field(None, gt=0, description="Only the first N, by id")
     ground_truth: bool = Field(True, description="Show expected answers to the reflector, where the input has them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from prefect import Flow
@@ -35,9 +35,21 @@ def deployment(flow: Flow[Any, Any], file: RunFile, label: str, *, scheduled: bo
 
 
 def parameters(flow: Flow[Any, Any], file: RunFile) -> dict[str, Any]:
-    """The file's values for those of the flow's parameters that it has; what is empty is left out, as in a form."""
-    known = [name for name in flow.parameters.properties if hasattr(file, name)]
-    return {name: getattr(file, name).model_dump(mode="json", exclude_none=True) for name in known}
+    """The file's values for those of the flow's parameters that it has; what is empty is left out, as in a form, and
+    so is what the form does not ask for.
+    """
+    form = flow.parameters
+    known = {name: getattr(file, name) for name in form.properties if hasattr(file, name)}
+    values = {name: value.model_dump(mode="json", exclude_none=True) for name, value in known.items()}
+    return {name: _asked(value, form.properties[name], form.definitions) for name, value in values.items()}
+
+
+def _asked(value: Any, field: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+    """Of a value what its field of a schema asks for."""
+    table = definitions.get(field.get("$ref", "").rpartition("/")[2])
+    if table is None:
+        return value
+    return {name: _asked(value[name], one, definitions) for name, one in table["properties"].items() if name in value}
 
 
 def _schedule(file: RunFile) -> Schedule:

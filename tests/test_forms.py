@@ -92,6 +92,31 @@ def test_a_day_may_be_given_or_stay_empty(day: str | None) -> None:
     validate({"request": {"source": {"day": day}}}, schema, raise_on_error=True)
 
 
+def test_a_backfill_has_days_of_its_own_and_asks_for_no_other() -> None:
+    nightly, backfill, _ = SERVED
+    asked = {flow.name: dict(fields(flow)) for flow in SERVED}
+    assert [name for name, its in asked.items() if "Source.day" not in its] == ["backfill"]
+    assert {*asked["nightly"]} - {*asked["backfill"]} == {"nights", "Nights.lookback", "Nights.missed", "Source.day"}
+
+    file = read_run_file('[source]\nuris = ["here"]\nday = 2026-11-30', "x")
+    assert parameters(nightly, file)["request"]["source"]["day"] == "2026-11-30"
+    values = parameters(backfill, file)
+    assert set(values["request"]["source"]) == {"uris", "timezone", "kind", "ground_truth", "scorer"}
+    schema = parameter_schema(backfill).model_dump()
+    validate(values, schema, raise_on_error=True, ignore_required=True, preprocess=False)
+    values["request"]["source"]["day"] = "2026-11-30"
+    with pytest.raises(Exception, match="day"):
+        validate(values, schema, raise_on_error=True, ignore_required=True)
+
+
+def test_a_form_that_is_sent_as_it_came_fits() -> None:
+    """Prefect's UI fills in the defaults of tables that a deployment has no values for."""
+    for flow in SERVED:
+        schema = parameter_schema(flow).model_dump()
+        defaults = {name: one["default"] for name, one in schema["definitions"]["RunRequest"]["properties"].items()}
+        validate({"request": defaults}, schema, raise_on_error=True, ignore_required=True)
+
+
 class Asked(Form):
     """A form with every kind of field that is changed for it, and some that are not."""
 

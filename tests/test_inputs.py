@@ -104,6 +104,12 @@ def test_of_days_read_together_each_has_its_own_limit(tmp_path: Path) -> None:
     assert [run.trace_id for run in days[date(2026, 3, 2)].pick([first]) if isinstance(run, Trajectory)] == [first.id]
 
 
+@pytest.mark.parametrize("kind", ["samples", "backlog"])
+def test_days_of_anything_but_traces_are_wrong_use(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(UsageError, match=f"the source's kind is {kind}"):
+        load_days(source(tmp_path, kind=kind), date(2026, 3, 1), date(2026, 3, 1))
+
+
 def test_truth_is_withheld_and_fields_are_mapped_where_the_source_says_so(tmp_path: Path) -> None:
     (tmp_path / "rows").write_text(lines([{"q": "1 + 1?", "a": "2"}]))
     (tmp_path / "tau").write_bytes(tau_day(1).data)

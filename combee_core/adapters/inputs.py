@@ -64,7 +64,14 @@ def load_input(source: Source) -> Input:
 
 
 def load_days(source: Source, first: date, last: date) -> dict[date, Input]:
-    """The input of each day from `first` to `last`, as `load_input` would give it, from one reading of the source."""
+    """The input of each day from `first` to `last`, as `load_input` would give it, from one reading of the source.
+
+    Raises `UsageError` as it does, and for a source that does not hold traces.
+    """
+    if source.kind != "traces":
+        raise UsageError(
+            f"days are learned from traces; the source's kind is {source.kind} (combee learn takes samples)"
+        )
     days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
     windows = [day_window(day, source.timezone) for day in days]
     found = ingest_days(_files(source), readers(), _options(source), windows, FileSpool(Trajectory))
