@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import urllib.request
+import uuid
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from command import Combee
 from missing import missing
 
+from combee_core.config import Source
+from combee_core.run_file import RunFile
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
+from flows.serving import SERVED, deployments, register
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = (
@@ -81,3 +87,50 @@ def test_the_artifacts_of_a_night_are_there(combee: Combee, night: Any) -> None:
     assert {"playbook-changes", "accounting", "cost", "progress", "days"} <= {artifact["key"] for artifact in found}
     (accounting,) = [artifact for artifact in found if artifact["key"] == "accounting"]
     assert {"fate": "in", "traces": 30} in json.loads(accounting["data"])
+
+
+class Shown(NamedTuple):
+    """A field as a form shows it: its label, the words below, the first control (a table has none) and its choices."""
+
+    label: str
+    words: str
+    control: str
+    choices: tuple[str, ...] = ()
+
+
+def shown(page: str) -> Iterator[Shown]:
+    """The fields of a form, tables before what is in them."""
+    for part in page.split('schema-form-property__label">')[1:]:
+        words = re.search(r"markdown-renderer__text[^>]*>([^<]*)<", part)
+        control = re.search(r'<input type="(\w+)"|<(select|textarea)', part)
+        choices = tuple(re.findall(r'<option[^>]*value="(\w+)"', part))
+        label = part.partition("<")[0].removesuffix(" (Optional)")
+        yield Shown(label, words[1] if words else "", next(filter(None, control.groups())) if control else "", choices)
+
+
+DAYS = {"backfill": ["First", "Last"], "nightly": ["Day"], "profile": ["Day"]}
+CHOICES = {"Kind": ("traces", "samples", "backlog"), "Merge": ("paper", "cluster", "auto"), "Batch Size": ("auto",)}
+
+
+def test_the_form_of_each_deployment_asks_for_days_and_choices_in_words(
+    combee: Combee, prefect_api: str, tmp_path: Path
+) -> None:
+    file = RunFile(playbook="support", source=Source(uris=("s3://bucket/traces",), timezone="Europe/Berlin"))
+    made = deployments(file, uuid.uuid4().hex[:8])
+    ids = register(made)[1].values()
+    for flow, known_as in zip(SERVED, ids, strict=True):
+        page = open_page(f"{server_address(combee)}/deployments/deployment/{known_as}/run", tmp_path)
+        fields = list(shown(page))
+        assert [field.label for field in fields if not field.words] == []
+        assert [field.label for field in fields if field.control == "date"] == DAYS[flow.name]
+        zone = Shown("Time zone", "Whose midnight ends a day, such as Europe/Berlin", "textarea")
+        assert fields.count(zone) == 1
+        selects = {field.label: field.choices for field in fields if field.control == "select"}
+        assert selects.items() >= CHOICES.items()
+        assert ("Missed" in selects) == (flow.name == "nightly")
+        if flow.name == "backfill":
+            assert fields[:3] == [
+                Shown("days", "The first and the last day, in the source's time zone.", ""),
+                Shown("First", "The first day", "date"),
+                Shown("Last", "The last day, included", "date"),
+            ]
