@@ -7,7 +7,7 @@ thousand failures writes 256 objects, and where nothing was ever filed none is r
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from functools import cache
@@ -17,7 +17,7 @@ from pydantic import Field
 from combee_core.base import Noun, content_hash
 from combee_core.config import RunRequest, RunSettings, Source
 from combee_core.ports import Store
-from combee_core.records import Plan, TraceFate
+from combee_core.records import Item, Plan, TraceFate
 from combee_core.runs import Run, batch_name
 from combee_core.saving import read_record, write_record
 
@@ -158,9 +158,12 @@ def runs_named(store: Store) -> set[str]:
     return {key.split("/")[1] for entry in filed for key in (f"runs/{entry.run}", entry.place) if key}
 
 
-def due(store: Store, playbook: str, besides: Collection[str] = ()) -> list[Entry]:
-    """What a night tries again, but for what these runs have filed; at most `MOST_AT_ONCE`."""
-    filed = (entry for entry in entries(store, playbook) if entry.run not in besides)
+def due(store: Store, playbook: str, besides: Collection[str] = (), taken: Container[Item] = ()) -> list[Entry]:
+    """What a night tries again, but for what the runs `besides` have filed and the traces that are `taken`; at most
+    `MOST_AT_ONCE`.
+    """
+    every = (entry for entry in entries(store, playbook) if entry.run not in besides)
+    filed = (entry for entry in every if Item(id=entry.trace_id, digest=entry.digest) not in taken)
     return one_of_each_id(entry for entry, reason in standing(store, filed) if not reason)[:MOST_AT_ONCE]
 
 

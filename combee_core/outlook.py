@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import date
 
 from combee_core.base import Noun
 from combee_core.estimate import Basis, Estimate, Load, estimate
-from combee_core.records import Sizing
+from combee_core.records import Item, Sizing
+from combee_core.runs import Part
 
 
 class DayWork(Noun):
-    """A day's `traces` (or samples), and the batches of them that are still to be learned; without a day, all input.
+    """A day's `traces` (or samples), and the batches of them that are still to be learned; of the backlog, what waits
+    there; without a day, all input.
 
-    `left_out` are files and runs that cannot be used. `batching` says how large the batches are and why, `note` what is
-    done already or why nothing is to be done. `bullets` are the playbook's tokens in a run that was begun before.
+    `items` are those traces where there is something to learn. `left_out` are files and runs that cannot be used.
+    `batching` says how large the batches are and why, `note` what is done already or why nothing is to be done.
+    `bullets` are the playbook's tokens in a run that was begun before.
     """
 
-    day: date | None = None
+    day: Part = None
     traces: int = 0
+    items: tuple[Item, ...] = ()
     left_out: int = 0
     loads: tuple[Load, ...] = ()
     batching: str = ""
@@ -28,9 +31,9 @@ class DayWork(Noun):
 
 
 class DayEstimate(Noun):
-    """A day and what it will cost."""
+    """A day (or the backlog) and what it will cost."""
 
-    day: date | None
+    day: Part
     traces: int
     left_out: int
     batching: str
@@ -54,7 +57,7 @@ def estimate_days(works: Iterable[DayWork], basis: Basis, *, independent: bool =
     for work in works:
         before = basis.bullets if independent else total.bullets
         cost = estimate(work.loads, replace(basis, bullets=before if work.bullets is None else work.bullets))
-        days.append(DayEstimate(**work.model_dump(exclude={"loads", "bullets"}), estimate=cost))
+        days.append(DayEstimate(**work.model_dump(exclude={"items", "loads", "bullets"}), estimate=cost))
         total = total.plus(cost)
     return Outlook(days=tuple(days), total=total)
 

@@ -331,6 +331,14 @@ def test_a_try_that_had_begun_goes_on_with_the_present_caps_and_is_failed_by_no_
     assert now.settings.model.breaker == 0
 
 
+def test_what_is_taken_up_elsewhere_is_not_due() -> None:
+    store = memory()
+    run_on(store, 4)
+    file(store, plan_on(4), [fate(1, "failed"), fate(2, "deferred")])
+    assert [entry.trace_id for entry in due(store, "p", taken={Item(id="t02", digest=trajectory(2).digest)})] == ["t01"]
+    assert len(due(store, "p", taken={Item(id="t02", digest="of another content")})) == 2
+
+
 def test_of_two_traces_of_one_id_one_is_tried_and_of_very_many_some() -> None:
     store = memory()
     made = Run(store, KEY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
@@ -12,7 +13,8 @@ from simserver import SimulatedServer, simulated_server
 
 from combee_core import backlog
 from combee_core.adapters.stores import open_store
-from combee_core.config import Budget, ModelSettings, RunRequest, RunSettings, Source
+from combee_core.cli import dry_run
+from combee_core.config import Budget, ModelSettings, Nights, RunRequest, RunSettings, Source
 from combee_core.history import recent
 from combee_core.outcome import NothingLearned
 from combee_core.records import Batch
@@ -53,8 +55,16 @@ def on_the_next_day(request: RunRequest, days: int = 1) -> RunRequest:
     return request.model_copy(update={"source": source})
 
 
+def foreseen(request: RunRequest, capsys: pytest.CaptureFixture[str]) -> dict[str, int]:
+    """The calls that a dry run of the night tells, by stage."""
+    capsys.readouterr()
+    assert dry_run.of_night(request, Nights(), as_json=True) == 0
+    calls = json.loads(capsys.readouterr().out)["total"]["calls"]
+    return {stage: count["expected"] for stage, count in calls.items()}
+
+
 def test_what_a_night_could_not_learn_is_learned_by_the_next_one_and_costs_nothing_afterwards(
-    request_of_a_day: RunRequest, server: SimulatedServer, combee: Combee
+    request_of_a_day: RunRequest, server: SimulatedServer, combee: Combee, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = open_store(request_of_a_day.store)
     question = runs_of_day(World(0), 8, 0)[3].task.splitlines()[-1]
@@ -77,12 +87,14 @@ def test_what_a_night_could_not_learn_is_learned_by_the_next_one_and_costs_nothi
     assert "backlog: 1 tried again, 0 settled, 1 left in it" in again.note
 
     server.set_faults()
+    told = foreseen(on_the_next_day(request_of_a_day, 2), capsys)
+    assert {stage for stage, calls in told.items() if calls} == {"reflect", "curate"}
     learned = nightly(on_the_next_day(request_of_a_day, 2))
+    assert learned.model_calls == told, "as a dry run has said"
     calls = len(server.log())
     idle = nightly(on_the_next_day(request_of_a_day, 3))
 
     assert "backlog: 1 tried again, 1 settled, 0 left in it" in learned.note
-    assert learned.model_calls["reflect"] == 1
     assert list(backlog.entries(store, "p")) == []
     assert len(server.log()) == calls
     assert "backlog" not in idle.note

@@ -16,7 +16,9 @@ import pytest
 from command import ROOT, Combee
 from inline_nights import DAY, asked, learn, write_day
 
+from combee_core import backlog
 from combee_core.cli import main
+from combee_core.records import TraceFate
 
 README = ROOT / "README.md"
 
@@ -163,6 +165,31 @@ def test_a_dry_night_counts_its_own_day(capsys: pytest.CaptureFixture[str], tmp_
     assert (day["day"], day["traces"], day["batching"]) == (str(DAY), 30, "batch size 30, as given")
     assert day["calls"]["reflect"]["expected"] == 30
     assert found["dry_run"] is True
+
+
+def test_a_dry_night_counts_what_it_will_try_again_of_earlier_ones(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    night = learn(asked(f"file://{tmp_path}/store", write_day(tmp_path / "traces", 20), batch_size=20))
+    fates = [TraceFate(trace_id=item.id, fate="refused", reason="policy") for item in night.run.plan().items[:3]]
+    backlog.file(night.store, night.run.plan(), fates)
+    write_day(tmp_path / "traces", 9, seed=1, day=DAY + timedelta(days=1))
+    where = ("--traces", tmp_path / "traces", "--store", night.store.uri, "--playbook", "p", "--dry-run")
+    command = ("nightly", "--day", DAY + timedelta(days=1), *where)
+
+    own, waiting = data(capsys, *command)["days"]
+    assert (own["day"], own["traces"], own["note"]) == ("2026-03-03", 9, "")
+    assert (waiting["day"], waiting["traces"], waiting["note"]) == ("backlog", 3, "tried again")
+    assert waiting["calls"]["reflect"]["expected"] == 3
+    assert waiting["batching"] == "backlog: batch size 40, as given"
+    found = rows(told(capsys, *command))
+    assert found["backlog"][1:6] == ["3", "1", "-", "3", "≤1"]
+    assert found["together"][1:5] == ["12", "2", "-", "12"]
+
+    (whole,) = data(capsys, "nightly", "--day", DAY, *where)["days"]
+    assert (whole["day"], whole["traces"]) == ("2026-03-02", 20), "what its day takes up is not counted twice"
+    backlog.drop(night.store, "p", list(backlog.entries(night.store, "p")))
+    assert [day["day"] for day in data(capsys, *command)["days"]] == ["2026-03-03"]
 
 
 def test_learning_from_samples_can_be_looked_at_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ class Ahead:
         return DayWork(
             day=day,
             traces=len(items),
+            items=tuple(items),
             left_out=left_out,
             loads=loads,
             batching=f"batch size {planned.told}",

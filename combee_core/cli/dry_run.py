@@ -28,7 +28,9 @@ def of_input(request: RunRequest, *, as_json: bool) -> int:
 
 
 def of_night(request: RunRequest, nights: Nights, *, as_json: bool) -> int:
-    """Print what `combee nightly` would do if it started now: missed days with something to learn, then its own."""
+    """Print what `combee nightly` would do if it started now: missed days with something to learn, then its own, then
+    what waits in the backlog.
+    """
     from datetime import UTC, datetime
 
     from combee_core.adapters.ahead import Ahead
@@ -38,7 +40,24 @@ def of_night(request: RunRequest, nights: Nights, *, as_json: bool) -> int:
     night, ahead = night_days(request.source, nights, datetime.now(UTC)), Ahead(request)
     found = load_days(request.source, night.days[0], night.days[-1])
     works = [ahead.work(found[day], day, again=request.again and day == night.own) for day in night.days]
-    return _show(ahead, [one for one in works if one.loads or one.day == night.own], as_json=as_json)
+    shown = [one for one in works if one.loads or one.day == night.own]
+    return _show(ahead, [*shown, *_backlog(request, works)], as_json=as_json)
+
+
+def _backlog(request: RunRequest, days: Sequence[DayWork]) -> Iterator[DayWork]:
+    """What a night tries again after these days, but for what they take up themselves."""
+    from combee_core import backlog
+    from combee_core.adapters.ahead import Ahead
+    from combee_core.adapters.inputs import load_input
+    from combee_core.adapters.stores import open_store
+
+    store, taken = open_store(request.store), {item for day in days for item in day.items}
+    waiting = backlog.due(store, request.playbook, taken=taken)
+    if waiting:
+        again = backlog.request_of(request, waiting)
+        work = Ahead(again).work(load_input(again.source))
+        told = {"batching": f"backlog: {work.batching}", "note": "; ".join(filter(None, ("tried again", work.note)))}
+        yield work.model_copy(update={"day": "backlog", **told})
 
 
 def of_days(request: RunRequest, days: DateRange, *, force: bool, independent: bool, as_json: bool) -> int:
@@ -91,7 +110,8 @@ def _lines(ahead: Ahead, outlook: Outlook, said: list[str], warned: list[str]) -
     yield ""
     rows = [_row(str(day.day or "all"), day.traces, day.estimate, _note(day)) for day in days]
     if len(days) > 1:
-        rows.append(_row(f"{len(days)} days", sum(day.traces for day in days), outlook.total, ""))
+        name = "together" if days[-1].day == "backlog" else f"{len(days)} days"
+        rows.append(_row(name, sum(day.traces for day in days), outlook.total, ""))
     yield from columns(_HEAD, rows)
     yield ""
     batching = dict.fromkeys(day.batching for day in days if day.batching)
