@@ -8,9 +8,10 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from combee_core import backlog
+from combee_core.days import zone
 from combee_core.errors import CombeeError, StoreError
 from combee_core.ports import Store
 from combee_core.runs import runs_of
@@ -86,8 +87,11 @@ def filed(store: Store) -> str:
     return "; ".join(shown) or "empty"
 
 
-def marked(store: Store, playbook: str, today: date) -> str:
-    """Which of the last days have no marker: they were not learned to the end, or held no traces."""
+def marked(store: Store, playbook: str, timezone: str, now: datetime) -> str:
+    """Which of the last days in the zone, before `now` (aware), have no marker: they were not learned to the end, or
+    held no traces. Raises `UsageError` for an unknown zone.
+    """
+    today = now.astimezone(zone(timezone)).date()
     known = {key.rpartition("/")[2].removesuffix(".json") for key in store.list(f"days/{playbook}/")}
     last = [(today - timedelta(days=ago)).isoformat() for ago in range(DAYS, 0, -1)]
     missing = [day for day in last if day not in known]

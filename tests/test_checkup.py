@@ -105,16 +105,35 @@ def test_days_of_the_last_week_without_a_marker_are_named() -> None:
     store = memory()
     week = [TODAY - timedelta(days=ago) for ago in range(1, 8)]
     days(store, *week)
-    assert checkup.marked(store, "p", TODAY) == "all marked"
+    assert checkup.marked(store, "p", "UTC", NOW) == "all marked"
     store.delete(f"days/p/source/{week[2]}.json")
-    assert "no marker for 2026-11-27 (no traces, or not learned)" in checkup.marked(store, "p", TODAY)
+    assert "no marker for 2026-11-27 (no traces, or not learned)" in checkup.marked(store, "p", "UTC", NOW)
+
+
+@pytest.mark.parametrize(
+    ("zone", "at", "last"),
+    [
+        ("UTC", "2026-12-01T23:30", "2026-11-30"),
+        ("Asia/Tokyo", "2026-12-01T14:59", "2026-11-30"),
+        ("Asia/Tokyo", "2026-12-01T15:00", "2026-12-01"),
+        ("America/Los_Angeles", "2026-12-01T07:59", "2026-11-29"),
+        ("America/Los_Angeles", "2026-12-01T08:00", "2026-11-30"),
+    ],
+)
+def test_the_last_day_is_the_one_that_is_over_in_the_zone(zone: str, at: str, last: str) -> None:
+    store, end = memory(), date.fromisoformat(last)
+    days(store, *(end - timedelta(days=ago) for ago in range(7)))
+    now = datetime.fromisoformat(at).replace(tzinfo=UTC)
+    assert checkup.marked(store, "p", zone, now) == "all marked"
+    store.delete(f"days/p/source/{last}.json")
+    assert f"no marker for {last} " in checkup.marked(store, "p", zone, now)
 
 
 def test_a_week_without_any_marker_is_a_schedule_that_is_off() -> None:
     store = memory()
     days(store, TODAY - timedelta(days=8), TODAY)
     with pytest.raises(CombeeError, match="schedule"):
-        checkup.marked(store, "p", TODAY)
+        checkup.marked(store, "p", "UTC", NOW)
 
 
 def test_a_run_that_is_shown_as_running_and_has_no_owner_is_named_with_the_way_out() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from fake_provider import FakeProvider, answer
@@ -93,6 +95,32 @@ def test_a_closer_look_names_what_is_missing_and_how_to_get_it(store: str, capsy
     assert "schedule" in found["days"]["says"]
     assert "GiB free" in found["disk"]["says"]
     assert [key for key in open_store(store).list("") if key.startswith("probe/")] == []
+
+
+@pytest.mark.parametrize("named_in", ["options", "file"])
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_the_last_days_are_those_of_the_zone_that_is_named(
+    zone: str, named_in: str, store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In one of these zones it is always another day than in UTC."""
+    today = datetime.now(ZoneInfo(zone)).date()
+    for ago in range(1, 8):
+        open_store(store).create(f"days/support/source/{today - timedelta(days=ago)}.json", b"{}")
+    file = tmp_path / "night.toml"
+    file.write_text(
+        f'playbook = "support"\nstore = "{store}"\n[source]\ntimezone = "{zone}"\n[settings.model]\nretries = 7'
+    )
+    options = ["--store", store, "--playbook", "support", "--timezone", zone]
+    main(["doctor", "--deep", "--json", *(options if named_in == "options" else ["--config", str(file)])])
+    checks = {check["check"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["days"]["says"] == "all marked"
+    assert checks["store"]["says"].startswith(store)
+    assert ("(7 retries + 1)" in checks["requests"]["says"]) == (named_in == "file")
+
+
+def test_an_unknown_zone_is_wrong_use(store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--store", store, "--timezone", "Mars/Base"]) == 2
+    assert "unknown time zone 'Mars/Base'" in capsys.readouterr().err
 
 
 def test_the_model_is_asked_once_and_its_price_is_known_or_not(store: str, capsys: pytest.CaptureFixture[str]) -> None:

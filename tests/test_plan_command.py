@@ -181,7 +181,6 @@ def test_a_dry_night_counts_what_it_will_try_again_of_earlier_ones(
     assert (own["day"], own["traces"], own["note"]) == ("2026-03-03", 9, "")
     assert (waiting["day"], waiting["traces"], waiting["note"]) == ("backlog", 3, "tried again")
     assert waiting["calls"]["reflect"]["expected"] == 3
-    assert waiting["batching"] == "backlog: batch size 40, as given"
     found = rows(told(capsys, *command))
     assert found["backlog"][1:6] == ["3", "1", "-", "3", "≤1"]
     assert found["together"][1:5] == ["12", "2", "-", "12"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from combee_core.base import is_simulated
-from combee_core.config import ModelSettings
+from combee_core.config import ModelSettings, RunRequest
 from combee_core.errors import CombeeError
 
 Checks = dict[str, Callable[[], str]]
@@ -22,11 +21,15 @@ _LEAST = 1 << 30
 """Bytes that must be free."""
 
 
-def checks(args: argparse.Namespace, model: ModelSettings) -> Checks:
-    """By name; each returns a sentence or raises `CombeeError`. What needs a server fails where none is running."""
-    named = Counter(one.model for one in model.everyone)
-    found = {f"call {_where(one) if named[one.model] > 1 else one.model}": _asking(one) for one in model.everyone}
-    return {**found, **_of_store(args), **_of_server(args.store)}
+def checks(request: RunRequest, *, days: bool) -> Checks:
+    """By name; each returns a sentence or raises `CombeeError`. What needs a server fails where none is running.
+
+    `days` looks at the last ones of the request's playbook, in the time zone of its source.
+    """
+    models = request.settings.model.everyone
+    named = Counter(one.model for one in models)
+    found = {f"call {_where(one) if named[one.model] > 1 else one.model}": _asking(one) for one in models}
+    return {**found, **_of_store(request, days), **_of_server(request.store)}
 
 
 def _where(one: ModelSettings) -> str:
@@ -55,23 +58,23 @@ def _call(settings: ModelSettings) -> str:
     return f"answered in {time.monotonic() - began:.2f} s; {price}"
 
 
-def _of_store(args: argparse.Namespace) -> Checks:
+def _of_store(request: RunRequest, days: bool) -> Checks:
     from combee_core import checkup
     from combee_core.adapters import prefect_server
     from combee_core.adapters.stores import open_store
 
     def on(check: Callable[..., str], *more: Any) -> Callable[[], str]:
-        return lambda: check(open_store(args.store), *more)
+        return lambda: check(open_store(request.store), *more)
 
     found: Checks = {
         "round": on(checkup.round_trip, time.monotonic),
         "clock": on(checkup.skew, lambda: datetime.now(UTC)),
         "chains": on(checkup.chains),
         "backlog": on(checkup.filed),
-        "disk": lambda: _disk(open_store(args.store).uri, prefect_server.home()),
+        "disk": lambda: _disk(open_store(request.store).uri, prefect_server.home()),
     }
-    if args.playbook:
-        found["days"] = on(checkup.marked, args.playbook, datetime.now(UTC).date())
+    if days:
+        found["days"] = on(checkup.marked, request.playbook, request.source.timezone, datetime.now(UTC))
     return found
 
 

@@ -10,8 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from combee_core.base import is_simulated
-from combee_core.cli import options, settings
-from combee_core.config import ModelSettings
+from combee_core.cli import options, run_files, settings
+from combee_core.config import ModelSettings, RunRequest
+from combee_core.days import zone
 from combee_core.errors import CombeeError
 
 PACKAGES = ("combee-pipeline", "prefect", "litellm", "pydantic", "s3fs", "json-repair", "tenacity")
@@ -21,20 +22,23 @@ PACKAGES = ("combee-pipeline", "prefect", "litellm", "pydantic", "s3fs", "json-r
 def add(commands: Any) -> None:
     """Register the command."""
     parser: argparse.ArgumentParser = commands.add_parser("doctor", help="check model, store, server and versions")
-    options.add_store(parser)
+    run_files.add_config(parser)
+    options.add_store(parser, default=None)
     options.add_model(parser)
     parser.add_argument("--deep", action="store_true", help="look closer: a call, the store's pace, what it holds")
     parser.add_argument("--playbook", metavar="NAME", help="with --deep: which of its last days have no marker")
+    parser.add_argument("--timezone", metavar="ZONE", help="whose midnight ends a day (UTC)")
     parser.set_defaults(command=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print one line a check; 1 if one of them failed."""
-    model = settings.model_of(args)
+    request = _request(args)
+    model = request.settings.model
     checks: dict[str, Callable[[], str]] = {
         "model": lambda: _model(model),
         "requests": lambda: _requests(model),
-        "store": lambda: _store(args.store),
+        "store": lambda: _store(request.store),
         "server": _server,
         "flows": _flows,
         "versions": lambda: versions(PACKAGES),
@@ -42,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.deep:
         from combee_core.cli import deep
 
-        checks |= deep.checks(args, model)
+        checks |= deep.checks(request, days=bool(args.playbook or args.config))
     found = []
     for name, check in checks.items():
         line = _look(name, check)
@@ -52,6 +56,17 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"ok": all(line["ok"] for line in found), "checks": found}, ensure_ascii=False))
     return 0 if all(line["ok"] for line in found) else 1
+
+
+def _request(args: argparse.Namespace) -> RunRequest:
+    """What would be learned, as far as it is looked at: the file's, with the options over it. Raises `UsageError`."""
+    base = run_files.run_file(args.config).request
+    given = {name: value for name in ("store", "playbook") if (value := getattr(args, name))}
+    timezone = args.timezone or base.source.timezone
+    zone(timezone)
+    source = base.source.model_copy(update={"timezone": timezone})
+    learning = base.settings.model_copy(update={"model": settings.model_of(args, base.settings.model)})
+    return base.model_copy(update={**given, "source": source, "settings": learning})
 
 
 def _look(name: str, check: Callable[[], str]) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def _backlog(request: RunRequest, days: Sequence[DayWork]) -> Iterator[DayWork]:
     if waiting:
         again = backlog.request_of(request, waiting)
         work = Ahead(again).work(load_input(again.source))
-        told = {"batching": f"backlog: {work.batching}", "note": "; ".join(filter(None, ("tried again", work.note)))}
-        yield work.model_copy(update={"day": "backlog", **told})
+        note = "; ".join(filter(None, ("tried again", work.note)))
+        yield work.model_copy(update={"day": "backlog", "batching": "", "note": note})
 
 
 def of_days(request: RunRequest, days: DateRange, *, force: bool, independent: bool, as_json: bool) -> int:
