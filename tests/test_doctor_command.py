@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import Combee
+from command import ROOT, Combee
 from simserver import simulated_server
 
 from combee_core.cli.doctor import PACKAGES, versions
@@ -60,6 +61,32 @@ def test_what_is_wrong_is_said_with_the_way_out(
     found = checks(done)[check]
     assert found["ok"] is False
     assert word in found["says"]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package alone, as an installation has it."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "combee_core", site / "combee_core", ignore=shutil.ignore_patterns("__pycache__"))
+    return site
+
+
+@pytest.mark.parametrize(
+    ("named", "ok", "said"),
+    [
+        ({"COMBEE_CHECKOUT": str(ROOT)}, True, f"found in {ROOT}"),
+        ({"COMBEE_CHECKOUT": "/nowhere"}, False, "COMBEE_CHECKOUT=/nowhere is no checkout"),
+        ({}, False, "or name one in COMBEE_CHECKOUT"),
+    ],
+    ids=["named", "wrong", "not named"],
+)
+def test_outside_the_checkout_the_flows_are_where_the_variable_says(
+    combee: Combee, installed: Path, tmp_path: Path, named: dict[str, str], ok: bool, said: str
+) -> None:
+    outside = replace(combee, environ={"PYTHONPATH": str(installed), **named}, cwd=tmp_path)
+    found = checks(outside("doctor", "--json"))["flows"]
+    assert found["ok"] == ok, found
+    assert said in found["says"]
 
 
 def test_a_package_that_is_missing_is_found_before_the_night() -> None:

@@ -62,13 +62,18 @@ def serving() -> Any:
 
 
 def checkout() -> Path:
-    """The folder that holds `flows/` and `tasks/`: the one this package lies in, or the present one."""
-    for root in (Path(combee_core.__file__).resolve().parents[1], Path.cwd()):
+    """The folder that holds `flows/` and `tasks/`: the one this package lies in, the one that `COMBEE_CHECKOUT` names,
+    or the present one. Raises `UsageError` where there is none, and where the variable names another folder.
+    """
+    own, named = Path(combee_core.__file__).resolve().parents[1], os.environ.get("COMBEE_CHECKOUT")
+    for root in (own, Path(named or "").resolve()):
         if (root / "flows" / "terminal.py").exists() and (root / "tasks").is_dir():
             return root
+    if named:
+        raise UsageError(f"COMBEE_CHECKOUT={named} is no checkout of the project: it has no flows/ and tasks/")
     raise UsageError(
-        "the flows are not part of the installed package: run this in a checkout of the project "
-        "(unpack its source archive or clone its repository, then `make install`)"
+        "the flows are not part of the installed package: run this in a checkout of the project, or name one in "
+        "COMBEE_CHECKOUT (unpack its source archive or clone its repository, then `make install`)"
     )
 
 
