@@ -23,7 +23,7 @@ def runner_for(settings: RunSettings) -> TaskRunner[Any]:
     """
     if settings.dask is None:
         # A task waits in its thread for the model: with fewer threads than calls, calls would wait for threads.
-        return ThreadPoolTaskRunner(max_workers=max(SEEN, settings.model.concurrency, settings.model.max_concurrency))
+        return ThreadPoolTaskRunner(max_workers=max(SEEN, settings.model.max_concurrency))
     try:
         from prefect_dask.task_runners import DaskTaskRunner
     except ImportError as error:

@@ -17,7 +17,7 @@ from combee_core.adapters.inputs import Input, load_days, load_input
 from combee_core.adapters.stores import open_store
 from combee_core.calls import FREE
 from combee_core.client import Client
-from combee_core.config import DateRange, RunRequest, Source
+from combee_core.config import DateRange, RunRequest, RunSettings, Source
 from combee_core.day_runs import DayInput, choose
 from combee_core.errors import UsageError
 from combee_core.markers import mark
@@ -102,6 +102,17 @@ def test_the_stand_in_is_free_and_its_tokens_are_estimated() -> None:
 
 def test_a_limit_that_is_set_is_kept_to() -> None:
     assert Ahead(asked(uri(), model={"context_tokens": 4000})).basis.limit == 4000
+
+
+def test_prompts_of_ones_own_are_counted_and_are_another_run(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "reflector_no_truth.md").write_text("<<playbook>> <<policy>>")
+    usual = asked(uri(), write_day(tmp_path, 10), batch_size=10)
+    own = usual.model_copy(update={"settings": RunSettings(batch_size=10, prompts=str(tmp_path / "own"))})
+    assert Ahead(own).basis.fixed["reflect"] < Ahead(usual).basis.fixed["reflect"]
+    learn(usual)
+    assert not work(usual).loads
+    assert [load.size for load in work(own).loads] == [10]
 
 
 def test_what_the_run_would_refuse_is_refused_now(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 from datetime import date
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 from asking import memory
-from command import ROOT
 from run_records import items
 
 from combee_core.base import Noun
@@ -193,20 +191,3 @@ def test_an_unknown_key_of_any_table_is_named_with_those_that_there_are(table: K
     assert str(refused.value) == (
         f"night.toml: {shown((*table, 'qqqqqqq'))}: there is no such key; the keys here are {', '.join(beside)}"
     )
-
-
-def test_every_setting_is_read_by_the_code_that_runs() -> None:
-    """A limit that is accepted and never reaches the code would be obeyed by nobody."""
-    read = set[str]()
-    for file in sorted(path for part in ("combee_core", "tasks", "flows") for path in (ROOT / part).rglob("*.py")):
-        if "cli" in file.parts or file.name in ("run_file.py", "explained.py"):
-            continue
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.Attribute):
-                read.add(node.attr)
-            elif file.name == "config.py":
-                continue  # words there are settings' names
-            elif isinstance(node, ast.Call) or (isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Tuple)):
-                words = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
-                read |= {word for word in words if isinstance(word, str)}
-    assert {name.rpartition(".")[2] for name in VALUES} - read == set()

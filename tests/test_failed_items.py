@@ -12,6 +12,7 @@ import pytest
 from simserver import SimulatedServer, simulated_server
 
 from combee_core.config import ModelSettings, RunRequest, RunSettings, Source
+from combee_core.errors import RunError
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 from flows.epoch import epoch
@@ -39,8 +40,9 @@ def test_of_one_trace_that_fails_a_single_line_says_everything(
     server.set_faults(f"stage=reflect,contains={said[0]},kind=malformed")
     model = ModelSettings(model=MODEL, api_base=server.url, retries=0, retry_delay=0)
     settings = RunSettings(model=model, batch_size=TRACES, merge="paper")
+    request = RunRequest(playbook="p", store=f"file://{tmp_path}/store", source=source, settings=settings)
     with caplog.at_level("WARNING"):
-        result = epoch(RunRequest(playbook="p", store=f"file://{tmp_path}/store", source=source, settings=settings))
+        result = epoch(request)
 
     (fate,) = result.fates
     assert (result.status, fate.trace_id, fate.fate) == ("done", unlucky["id"], "failed")
@@ -50,3 +52,7 @@ def test_of_one_trace_that_fails_a_single_line_says_everything(
     assert cause in line
     assert fate.reason.startswith(cause)
     assert "\n" not in line
+
+    strict = settings.model_copy(update={"max_failed": 0.0})
+    with pytest.raises(RunError, match=f"1 of {TRACES} reflections failed"):
+        epoch(request.model_copy(update={"settings": strict}))

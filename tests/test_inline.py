@@ -208,6 +208,24 @@ def test_too_many_failed_reflections_fail_the_batch_before_any_curating() -> Non
     assert calls(asking)["curate"] == 0
 
 
+def test_how_many_reflections_may_fail_is_for_max_failed_to_say() -> None:
+    def breaking(request: Request) -> Any:
+        return "no json" if request.prompt.item == "t02" else answer(request)
+
+    assert texts(learn(client(ScriptedModel(breaking)), 4, max_failed=0.25)) == {insight(n) for n in (1, 3, 4)}
+    with pytest.raises(RunError, match="1 of 4 reflections failed"):
+        learn(client(ScriptedModel(breaking)), 4, max_failed=0.2)
+
+
+def test_what_a_cluster_call_reads_is_for_alike_to_say() -> None:
+    def alike(share: float) -> int:
+        asking = client(SimulatedModel())
+        learn(asking, 30, grouping="bounded", merge="cluster", alike=share)
+        return calls(asking)["merge"]
+
+    assert alike(0.1) != alike(1.0)
+
+
 def test_a_passing_fault_is_retried() -> None:
     faults = {1: ModelFault("500"), 2: ModelFault("reset")}
     asking = client(FlakyModel(ScriptedModel(answer), faults))

@@ -258,6 +258,24 @@ def test_more_at_the_start_than_at_most_is_no_more_than_the_most(given: dict[str
     assert times_of(40, lambda _: GOOD, max_concurrency=4, **given).count(0.0) == 4
 
 
+@pytest.mark.parametrize("slots", [2, 7, 40])
+def test_as_many_calls_are_sent_at_the_start_as_concurrency_says(slots: int) -> None:
+    async def slowly(_: Request) -> dict[str, int]:
+        await asyncio.sleep(10)
+        return GOOD
+
+    async def scene() -> int:
+        model = ScriptedModel(slowly)
+        asking = virtual_client(model, concurrency=slots)
+        calls = [asyncio.create_task(asking.ask(question(f"t{n}"), "run")) for n in range(60)]
+        await asyncio.sleep(5)
+        at_the_start = len(model.requests)
+        await asyncio.gather(*calls)
+        return at_the_start
+
+    assert run_virtually(scene()) == slots
+
+
 def test_one_at_the_start_and_at_most_is_one_after_the_other() -> None:
     sent = times_of(20, lambda _: GOOD, seconds=7.0, concurrency=1, max_concurrency=1)
     assert sent == [7.0 * n for n in range(20)]

@@ -183,6 +183,12 @@ def test_a_failure_is_not_kept(block: str) -> None:
     assert ids(ended(block, ["key"])) == ["key"]
 
 
+def test_a_stage_has_its_models_retries_and_the_delays_between_them(block: str) -> None:
+    stage = kept(block, ModelSettings(retries=3, retry_delay=7.0), work)
+    assert (stage.retries, stage.retry_delay_seconds) == (3, [7.0, 14.0, 28.0])
+    assert kept(block, ModelSettings(retries=1, fallbacks=["simulated/other"]), work).retries == 2
+
+
 def test_a_plain_task_runs_each_time(block: str) -> None:
     @flow(name="policies")
     def twice() -> list[str]:

@@ -140,6 +140,12 @@ def test_a_flow_makes_what_the_stages_make_without_it(traces: Path, tasks: Ended
     assert (merges > 1) is (form != "paper")
 
 
+def test_what_is_alike_in_a_flow_is_for_the_setting_to_say(traces: Path, tasks: Ended) -> None:
+    usual = inline(RunSettings(batch_size=TRACES, **REDUCES["clusters"]))
+    nothing_is = learned(traces, alike=1.0, **REDUCES["clusters"])
+    assert nothing_is.model_calls["merge"] < sum(receipt.stage == "merge" for receipt in usual.receipts)
+
+
 def test_rounds_of_merging_are_numbered_through(traces: Path, tasks: Ended) -> None:
     result = learned(traces, **REDUCES["three levels"])
     merges = result.model_calls["merge"]

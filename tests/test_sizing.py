@@ -86,6 +86,13 @@ def test_a_night_is_noted_with_its_deviation_and_beyond_the_share_the_curve_is_s
     assert after.stale == (abs(times - 1) > SIZES.drift)
 
 
+@pytest.mark.parametrize(("drift", "stale"), [(0.5, True), (3.0, False)])
+def test_how_far_delays_may_leave_the_curve_is_for_drift_to_say(drift: float, stale: bool) -> None:
+    shop = recorded(settings=RunSettings(sizes=SizeSettings(drift=drift), model=ModelSettings(model=SIMULATED)))
+    shop.run.decide(AUTO)
+    assert compared(shop, seen({20: 3 * curve(20)})).stale is stale
+
+
 def test_a_warm_iteration_counts_more_than_the_cold_one_before_it() -> None:
     shop = recorded()
     shop.run.decide(AUTO)
