@@ -90,7 +90,7 @@ def test_a_closer_look_names_what_is_missing_and_how_to_get_it(store: str, capsy
     found = looked(store, capsys, "--playbook", "support")
     assert found["code"] == 1
     failing = {name for name, check in found.items() if name != "code" and not check["ok"]}
-    assert failing == {"days", "prefect", "its clock", "watching", "running"}
+    assert failing == {"days", "prefect", "its clock", "watching", "firing", "running"}
     assert found["prefect"]["says"] == "no Prefect server is running; combee server up"
     assert "schedule" in found["days"]["says"]
     assert "GiB free" in found["disk"]["says"]

@@ -15,6 +15,7 @@ from hooks import hook
 
 from combee_core.adapters.prefect_alarms import set_up
 from combee_core.adapters.prefect_api import PAUSES, PrefectApi
+from combee_core.adapters.prefect_firing import firing
 from combee_core.adapters.prefect_history import prune_history, running
 from combee_core.adapters.prefect_state import about, clock, watched
 from combee_core.errors import CombeeError
@@ -68,6 +69,11 @@ def test_of_missing_automations_the_closer_look_says_how_to_get_them(api: Prefec
     with pytest.raises(CombeeError, match=r"a silent run is dead.*combee alarms setup"):
         watched(api, {})
     assert set_up(api)["combee: a silent run is dead"] == "created"
+
+
+def test_that_automations_fire_is_tried_with_one_that_is_gone_afterwards(api: PrefectApi) -> None:
+    assert "an automation acts" in firing(api)
+    assert not [one for one in api.find("automations", {}) if "do automations fire?" in one["name"]]
 
 
 def test_a_server_tells_version_and_time(api: PrefectApi) -> None:

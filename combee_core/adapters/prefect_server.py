@@ -218,6 +218,8 @@ def _environment(folder: Path, port: int, url: str) -> dict[str, str]:
         else f"sqlite+aiosqlite:///{folder}/prefect/prefect.db",
         # SQLite has one writer; under load its default of 10 s ends in answers of 503.
         "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
+        # What reads events connects once, at the start: on a busy machine 5 s are too few, and no automation fires.
+        "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "DO_NOT_TRACK": "1",
     }

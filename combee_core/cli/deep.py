@@ -94,7 +94,7 @@ def _existing(place: Path) -> Path:
 
 def _of_server(store: str) -> Checks:
     from combee_core import checkup
-    from combee_core.adapters import prefect_history, prefect_server, prefect_state
+    from combee_core.adapters import prefect_firing, prefect_history, prefect_server, prefect_state
     from combee_core.adapters.prefect_api import PrefectApi
     from combee_core.adapters.stores import open_store
 
@@ -115,5 +115,6 @@ def _of_server(store: str) -> Checks:
         "prefect": lambda: prefect_state.about(*server()),
         "its clock": lambda: prefect_state.clock(api()),
         "watching": lambda: prefect_state.watched(api()),
+        "firing": lambda: prefect_firing.firing(api()),
         "running": orphans,
     }

@@ -25,6 +25,8 @@ from redis_broker import free_port, redis, redis_program
 from simserver import simulated_server
 
 from combee_core.adapters.prefect_api import PrefectApi
+from combee_core.adapters.prefect_firing import firing
+from combee_core.errors import CombeeError
 from combee_core.simulation.day import day_jsonl
 from combee_core.simulation.world import World
 
@@ -39,15 +41,6 @@ _PLACES = {
 
 TRACES = 6
 DAY = ("--day", "2026-03-02")
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The addresses of two API servers on one database and one broker."""
-
-    first: str
-    second: str
-    database: Postgres
 
 
 def readme() -> dict[str, str]:
@@ -65,9 +58,20 @@ def until(found: Callable[[], Any], seconds: float = 240) -> Any:
     return value
 
 
+@dataclass(frozen=True)
+class Shared:
+    """The addresses of two API servers on one database and one broker, and how their processes are started."""
+
+    first: str
+    second: str
+    database: Postgres
+    environment: Mapping[str, str]
+    folder: Path
+
+
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    """The servers, with the variables that the README names; only the places are those of this machine."""
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """The API servers, with the variables that the README names; only the places are those of this machine."""
     programs, program = postgres_programs(), redis_program()
     if programs is None:
         missing("PostgreSQL: apt-get install postgresql")
@@ -81,9 +85,18 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         _prefect(environment, "server", "database", "upgrade", "-y")
         with ExitStack() as stack:
             first, second = (_api(stack, environment, folder) for _ in range(2))
-            stack.enter_context(_going(environment, folder, "server", "services", "start"))
-            assert until(lambda: "reactive-triggers" in _listeners(broker)), _logs(folder)
-            yield Shared(first, second, database)
+            yield Shared(first, second, database, environment, folder)
+
+
+@pytest.fixture(scope="module")
+def shared(servers: Shared) -> Iterator[Shared]:
+    """The same, with the background services once automations fire."""
+    with _going(servers.environment, servers.folder, "server", "services", "start"):
+        try:
+            firing(PrefectApi(servers.second, {}), 240)
+        except CombeeError as error:
+            raise AssertionError(_logs(servers.folder)) from error
+        yield servers
 
 
 def _environment(folder: Path, database: Postgres, broker: int) -> dict[str, str]:
@@ -129,18 +142,6 @@ def _going(environment: Mapping[str, str], folder: Path, *words: str) -> Iterato
         child.wait(60)
 
 
-def _listeners(broker: int) -> set[str]:
-    """Which services read the events, as `redis-cli XINFO GROUPS events` names them."""
-    from redis import Redis
-    from redis.exceptions import ResponseError
-
-    with Redis(port=broker) as client:
-        try:
-            return {group["name"].decode() for group in client.xinfo_groups("events")}
-        except ResponseError:  # there is no event yet
-            return set()
-
-
 def _healthy(api: str) -> bool:
     try:
         with urllib.request.urlopen(f"{api}/health", timeout=5) as answer:
@@ -157,6 +158,19 @@ def _day(folder: Path) -> Path:
     path = folder / "day.jsonl"
     path.write_bytes(day_jsonl(World(0), TRACES, 0, date(2026, 3, 2)))
     return path
+
+
+def test_servers_whose_automations_do_not_fire_are_named(servers: Shared) -> None:
+    """First of all, while no services run."""
+    api = PrefectApi(servers.first, {})
+    with pytest.raises(CombeeError, match="neither recorded nor acted upon"):
+        firing(api, 3)
+    deaf = {**servers.environment, "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false"}
+    with (
+        _going(deaf, servers.folder, "server", "services", "start"),
+        pytest.raises(CombeeError, match="reactive-triggers does not run"),
+    ):
+        firing(api, 40)
 
 
 def test_a_night_through_one_server_is_seen_through_the_other_and_its_tasks_are_recorded(
