@@ -206,7 +206,7 @@ def test_a_killed_night_falls_silent_and_is_marked_crashed(shared: Shared, tmp_p
     beats = {"PREFECT_API_URL": shared.first, "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
     combee = Combee(tmp_path / "home", beats)
     assert combee("alarms", "setup", "--silence", 90).code == 0
-    named = {"flow_runs": {"name": {"any_": ["nightly-silent"]}}}
+    named = {"flow_runs": {"name": {"like_": "nightly-silent"}}}
     with simulated_server(tmp_path, latency=600) as server:
         model = ("--model", "openai/simulated/overload", "--api-base", server.url)
         source = ("--traces", _day(tmp_path), *DAY, "--store", f"file://{tmp_path}/store")

@@ -38,7 +38,7 @@ def test_a_killed_night_is_marked_crashed_and_reported(combee: Combee, tmp_path:
     beating = replace(combee, environ={"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"})
 
     def nights() -> list[dict[str, Any]]:
-        named = {"flows": {"name": {"any_": ["nightly"]}}, "flow_runs": {"name": {"any_": ["nightly-silent"]}}}
+        named = {"flows": {"name": {"any_": ["nightly"]}}, "flow_runs": {"name": {"like_": "nightly-silent"}}}
         return list(api.find("flow_runs", named))
 
     with hook() as (url, got), simulated_server(tmp_path, latency=600) as server:
