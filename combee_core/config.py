@@ -165,7 +165,9 @@ class RunSettings(Form):
     copies: Annotated[int, Field(gt=0)] | Auto = Field(
         "auto", description="How often each reflection is dealt (p in the paper); auto: twice, into bounded groups once"
     )
-    shuffle: ShuffleMode = Field("paper", description="paper: as drawn; spread: copies in different groups")
+    shuffle: ShuffleMode = Field(
+        "paper", description="paper: as drawn; spread: copies in different groups, as in bounded groups always"
+    )
     seed: int = Field(0, description="Of the shuffles and of the model's sampling")
     grouping: Grouping = Field(
         "auto",
