@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -83,10 +82,3 @@ def fault(reply: Reply, client: Callable[[FakeProvider], LitellmModel], timeout:
         assert provider.calls == 1, caught.value
     assert str(pickle.loads(pickle.dumps(caught.value.alone()))) == str(caught.value)
     return caught.value
-
-
-def free_port() -> int:
-    """A port of loopback on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

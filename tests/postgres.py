@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from ports import free_port
 
 START_SECONDS = 60
 PASSWORD = "pass:word/1@x"
@@ -57,7 +58,7 @@ def postgres(programs: Path) -> Iterator[Postgres]:
         folder, owner = Path(name), _owner()
         if owner:
             shutil.chown(folder, owner["user"], owner["group"])
-        server = Postgres(programs, folder, _free_port())
+        server = Postgres(programs, folder, free_port())
         _make(server, owner)
         with (folder / "log").open("wb") as log:
             child = subprocess.Popen(_command(server), cwd=folder, stdout=log, stderr=log, **owner)
@@ -99,9 +100,3 @@ def _wait_ready(server: Postgres, child: subprocess.Popen[bytes]) -> None:
         log = (server.folder / "log").read_text(errors="replace")[-3000:]
         assert child.poll() is None and time.monotonic() < deadline, f"PostgreSQL is not ready:\n{log}"  # noqa: PT018
         time.sleep(0.1)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ports import free_port
+
 START_SECONDS = 30
 
 
@@ -31,13 +33,6 @@ def redis(program: str, folder: Path) -> Iterator[int]:
     finally:
         child.terminate()
         child.wait()
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait_ready(port: int, child: subprocess.Popen[bytes], log: Path) -> None:

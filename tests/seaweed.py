@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ports import free_port, is_free
 
 SERVICES = ("master", "volume", "filer", "s3", "admin")
 GRPC_OFFSET = 10_000
@@ -158,19 +158,10 @@ def _free_ports() -> dict[str, int]:
     """One port a service, each with its gRPC port 10,000 above free too."""
     found: list[int] = []
     while len(found) < len(SERVICES):
-        port = random.randrange(15_000, 32_000)
-        if port not in found and _is_free(port) and _is_free(port + GRPC_OFFSET):
+        port = free_port()
+        if port not in found and is_free(port + GRPC_OFFSET):
             found.append(port)
     return dict(zip(SERVICES, found, strict=True))
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def _wait_ready(server: Seaweed, child: subprocess.Popen[bytes], folder: Path) -> None:

@@ -13,7 +13,8 @@ from asking import client, memory, run
 from builders import ACE, EMPTY, add
 from fake_provider import FakeProvider, Received, Reply, failure, vectors_of
 from lessons import answer, insight
-from litellm_calls import MARKS, free_port
+from litellm_calls import MARKS
+from ports import free_port
 
 from combee_core.adapters.embedding import BATCH, LitellmEmbedding, embedding_of
 from combee_core.config import ModelSettings, RunSettings

@@ -9,7 +9,8 @@ from contextlib import suppress
 
 import pytest
 from fake_provider import FakeProvider, Reply, answer, cut, failure, hang
-from litellm_calls import CLIENTS, MARKS, REQUEST, complete, fault, free_port, openai, run
+from litellm_calls import CLIENTS, MARKS, REQUEST, complete, fault, openai, run
+from ports import free_port
 
 from combee_core.adapters.litellm_model import LitellmModel
 from combee_core.errors import CombeeError, ModelBusy, ModelFault, ModelTooLarge, ModelUnusable

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from fake_provider import FakeProvider, Received, Reply, answer, failure, hang
-from litellm_calls import MARKS, anthropic, complete, free_port, openai, preflight
+from litellm_calls import MARKS, anthropic, complete, openai, preflight
+from ports import free_port
 
 from combee_core.adapters.litellm_model import LitellmModel
 from combee_core.errors import ModelFault, ModelUnusable

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from command import ROOT, Combee, Done, kill
-from litellm_calls import free_port
+from ports import free_port
 
 _WALK = re.compile(r"### A first month, offline\n(.*?)\n### ", re.DOTALL)
 _BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -23,6 +24,8 @@ from combee_core.errors import CombeeError, UsageError
 
 START_SECONDS = 300.0
 _RECORD, _LOCK = "server.json", "server.lock"
+_PORTS = range(15_000, 32_000)
+"""No connection is given one of these between the look for a free one and the server's start."""
 
 
 class ServerFile(Noun):
@@ -195,7 +198,8 @@ def _recorded(path: Path) -> ServerFile | None:
 def _port(folder: Path, wanted: int) -> int:
     """The wanted port, else that of the last server if it is free, so that old links go on working, else any."""
     last = _recorded(folder / _RECORD)
-    for port in (wanted,) if wanted else (last.port if last else 0, 0):
+    anywhere = (*random.sample(_PORTS, 10), 0)
+    for port in (wanted,) if wanted else (last.port, *anywhere) if last else anywhere:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -20,8 +20,9 @@ import pytest
 from command import ROOT, Combee, kill
 from hooks import hook
 from missing import missing
+from ports import free_port
 from postgres import Postgres, postgres, postgres_programs
-from redis_broker import free_port, redis, redis_program
+from redis_broker import redis, redis_program
 from simserver import simulated_server
 
 from combee_core.adapters.prefect_api import PrefectApi
