@@ -28,6 +28,9 @@ ID_LENGTH = 12
 MOST_AT_ONCE = 1_000
 """How many traces a night tries again: they are named in the run's request."""
 
+_NEVER = 10**9
+"""A breaker that no run has calls enough for."""
+
 MOST_TRIES = 3
 """How often nights try a trace again; then it stays for a person."""
 
@@ -191,7 +194,9 @@ def gone_on_with(begun: RunRequest, request: RunRequest) -> RunRequest:
 
 
 def _undaunted(settings: RunSettings) -> RunSettings:
-    return settings.model_copy(update={"model": settings.model.model_copy(update={"breaker": 0})})
+    """What has failed before may fail again in a row; that nobody is there is noticed all the same."""
+    breaker = settings.model.breaker and _NEVER
+    return settings.model_copy(update={"model": settings.model.model_copy(update={"breaker": breaker})})
 
 
 def drop(store: Store, playbook: str, filed: Iterable[Entry]) -> None:

@@ -62,7 +62,7 @@ class Unasked:
         schema = handler(core)
         table = handler.resolve_ref_schema(schema)["properties"][self.table]
         table.get("default", {}).pop(self.name, None)
-        del handler.resolve_ref_schema(table)["properties"][self.name]
+        handler.resolve_ref_schema(table)["properties"].pop(self.name, None)
         return schema
 
 

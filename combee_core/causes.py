@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from combee_core.base import clip
@@ -28,12 +28,13 @@ def grouped(causes: Sequence[str]) -> str:
 
 def by_cause(failed: Sequence[tuple[str, str]]) -> list[str]:
     """Items that failed, each with its reason, as sentences that say a reason once: `a, b failed: …`, `c failed: …`."""
-    names: dict[str, list[str]] = {}
-    reasons: dict[str, str] = {}
+    together = defaultdict[str, list[tuple[str, str]]](list)
     for name, why in failed:
-        names.setdefault(plain(why), []).append(name)
-        reasons.setdefault(plain(why), why)
-    return [f"{', '.join(some(names[key]))} failed: {why}" for key, why in reasons.items()]
+        together[_bare(why)].append((name, why))
+    return [
+        f"{', '.join(some([name for name, _ in those]))} failed: {bare if len(those) > 1 else those[0][1]}"
+        for bare, those in together.items()
+    ]
 
 
 def cause(error: CombeeError) -> str:
@@ -43,4 +44,8 @@ def cause(error: CombeeError) -> str:
 
 def plain(reason: str) -> str:
     """A reason in one line, without what differs from call to call."""
-    return clip(_VARIABLE.sub("…", " ".join(reason.split())), _LONGEST)
+    return clip(_bare(reason), _LONGEST)
+
+
+def _bare(reason: str) -> str:
+    return _VARIABLE.sub("…", " ".join(reason.split()))

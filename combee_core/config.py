@@ -60,7 +60,11 @@ class ModelSettings(Form):
     hedge: float = Field(4.0, ge=0, description="Times the median after which a slow call is sent once more (0: never)")
     retries: int = Field(3, ge=0, description="Retries of a failed call (waits for 429 and 529 are not retries)")
     retry_delay: float = Field(1.0, ge=0, description="Seconds before the first retry; doubles each time")
-    breaker: int = Field(20, ge=0, description="Calls that fail in a row, or useless answers, that end a run (0: none)")
+    breaker: int = Field(
+        20,
+        ge=0,
+        description="Calls that fail in a row, or useless answers, that end a run (0: not even a silent model does)",
+    )
     fallbacks: tuple[str, ...] = Field(
         (), description="Models that are asked where the first fails: NAME, or STAGE=NAME; NAME@URL for its own server"
     )

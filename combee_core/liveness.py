@@ -18,8 +18,11 @@ QUIET = 15.0
 GONE = 35.0
 """Seconds without an answer after which nobody is there, where looks fail too."""
 
+LOOK = 7.5
+"""Seconds that a look may take."""
+
 PAUSE = 5.0
-"""Seconds between two looks, and the least that one may take."""
+"""Seconds from a look that failed to the next."""
 
 _LEAST = 0.1
 """Seconds: what is left by an error of rounding is no time that a clock could show."""
@@ -31,8 +34,8 @@ _log = logging.getLogger(__name__)
 class Liveness:
     """Ends the calls under way of a model that for `GONE` seconds answers neither them nor a `look`.
 
-    `look` is a preflight: a model that is merely slow passes it. `heard` is the clock's time of the last answer of any
-    kind, errors included.
+    `look` is a preflight, which a slow model passes as long as its server answers anything while it works. `heard` is
+    the clock's time of the last answer of any kind, errors included.
     """
 
     name: str
@@ -58,17 +61,11 @@ class Liveness:
                 try:
                     yield
                 finally:
-                    self._calls.discard(end)
+                    self._end(end)
         except TimeoutError as error:
             if end.expired():
                 raise ModelFailing(self._why) from error
             raise
-
-    async def settle(self) -> None:
-        """Look no more."""
-        if self._watching:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
 
     @property
     def _silence(self) -> float:
@@ -80,6 +77,11 @@ class Liveness:
         self._calls.add(end)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
+
+    def _end(self, end: asyncio.Timeout) -> None:
+        self._calls.discard(end)
+        if not self._calls and self._watching:
+            self._watching.cancel()
 
     async def _watch(self) -> None:
         while self._calls:
@@ -95,16 +97,19 @@ class Liveness:
     async def _failed_look(self) -> str | None:
         """What is wrong with the model; None where it answers."""
         try:
-            async with asyncio.timeout(max(PAUSE, GONE - self._silence)):
+            async with asyncio.timeout(LOOK):
                 await self.look()
         except TimeoutError:
             return f"{self.name}: no answer to a cheap request either"
         except ModelError as error:
             return str(error)
+        except Exception as error:  # noqa: BLE001  a look that breaks is no sign of life, and nobody awaits this task
+            return f"{self.name}: {type(error).__name__}: {error}"
         return None
 
     def _end_all(self, why: str) -> None:
-        self._why = f"{why}; calls under way ({len(self._calls)}) have had no answer for {self._silence:.0f} s"
+        silent = f"calls under way ({len(self._calls)}) have had no answer for {self._silence:.0f} s"
+        self._why = f"{why}; {silent}; --breaker 0 waits for as long as --timeout says"
         event(_log, logging.WARNING, "silent", self._why, calls=len(self._calls))
         for end in self._calls:
             end.reschedule(asyncio.get_running_loop().time())

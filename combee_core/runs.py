@@ -147,7 +147,7 @@ class Run:
     def broken_off(self) -> Cut | None:
         """The cut; that of a batch of which a part was done came with its state, and holds from now on."""
         cut = self.cut()
-        last = None if cut else self.state(self.done)
+        last = None if cut or not (done := self.done) else self.state(done)
         return self.end_early(last.cut) if last and last.cut else cut
 
     def end_early(self, cut: Cut) -> Cut:

@@ -105,7 +105,6 @@ class Sender:
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
-        await self.liveness.settle()
 
     def flush(self) -> None:
         """Write the ledger and what is spent; while the store is away both are kept in memory for the next time."""
@@ -151,7 +150,7 @@ class Sender:
         """Raise where there has been waiting enough; a provider that asks for more than we may is asked no more."""
         if waited > self.settings.wait_budget and busy.retry_after is not None:
             away = ModelAway(away_until(busy, self.purse.now(), self.settings.wait_budget))
-            self.gate.stop.set(away)
+            self.gate.stop.set_first(away)
             raise away from busy
         if waits > self.settings.max_waits or waited > self.settings.wait_budget:
             # Asked to wait for longer than we may, another try at once would be an offence.
@@ -198,8 +197,7 @@ class Sender:
         except ModelRefused as error:
             raise Unfit(error, None) from error
         except ModelUnusable as error:
-            if not self.gate.stop.is_set:
-                self.gate.stop.set(error)
+            self.gate.stop.set_first(error)
             raise
 
     async def _complete(self, call: Call[Any], one: Try) -> Completion:

@@ -27,6 +27,11 @@ class Stop:
         for waiting in list(self._waiting):
             waiting.get_loop().call_soon_threadsafe(_wake, waiting)
 
+    def set_first(self, error: CombeeError) -> None:
+        """The same, but where calls are refused already, what they are refused with stays."""
+        if self._error is None:
+            self.set(error)
+
     def clear(self) -> None:
         """Refuse no longer."""
         self._error = None

@@ -43,7 +43,7 @@ def settled(
 
 
 def collected(stage: str, names: Sequence[str], done: Sequence[Any]) -> list[Any]:
-    """All results. Raises `RunError` naming the items that failed."""
+    """All results. Raises `RunError` that names what failed, the first twenty of each reason."""
     failed = [(name, one.reason) for name, one in zip(names, done, strict=True) if isinstance(one, Unsettled)]
     if failed:
         raise RunError("; ".join(by_cause(failed)), stage, failed[0][0])

@@ -191,7 +191,7 @@ def _name_failures(place: Place, stage: str, names: Sequence[str], done: Sequenc
     if failed:
         items = [name for name, _ in failed]
         where = {"run": place.run, "batch": place.number, "stage": stage, "items": some(items), "count": len(failed)}
-        text = f"{stage}: {len(failed)} of {len(done)} failed: {'; '.join(some(by_cause(failed), _TOLD))}"
+        text = f"{stage}: {len(failed)} of {len(done)}: {'; '.join(some(by_cause(failed), _TOLD))}"
         event(get_run_logger(), logging.WARNING, "items-failed", text, **where)
 
 

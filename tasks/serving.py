@@ -47,7 +47,7 @@ def parameters(flow: Flow[Any, Any], file: RunFile) -> dict[str, Any]:
 def _asked(value: Any, field: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
     """Of a value what its field of a schema asks for."""
     table = definitions.get(field.get("$ref", "").rpartition("/")[2])
-    if table is None:
+    if table is None or "properties" not in table:
         return value
     return {name: _asked(value[name], one, definitions) for name, one in table["properties"].items() if name in value}
 

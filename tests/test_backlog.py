@@ -320,7 +320,8 @@ def test_a_run_on_the_backlog_is_failed_by_no_number_of_failures_and_measures_no
     assert asked.again
     assert (asked.settings.max_failed, asked.settings.batch_size) == (1.0, asked.settings.sizes.fallback)
     assert request_of(request(batch_size=7), []).settings.batch_size == 7
-    assert [one.breaker for one in asked.settings.model.everyone] == [0], "twenty in a row were refused before"
+    breakers = {one.breaker for one in asked.settings.model.everyone}
+    assert min(breakers) > 4 * MOST_AT_ONCE, "twenty in a row were refused before"
 
 
 def test_a_try_that_had_begun_goes_on_with_the_present_caps_and_is_failed_by_no_number_of_failures() -> None:
@@ -328,7 +329,7 @@ def test_a_try_that_had_begun_goes_on_with_the_present_caps_and_is_failed_by_no_
     now = gone_on_with(begun, request(batch_size=9, budget=Budget(calls=1000), on_budget="publish", max_failed=0.0))
     assert (now.settings.budget, now.settings.on_budget) == (Budget(calls=1000), "publish")
     assert (now.settings.max_failed, now.settings.batch_size, now.source) == (1.0, 7, begun.source)
-    assert now.settings.model.breaker == 0
+    assert now.settings.model.breaker > 4 * MOST_AT_ONCE
 
 
 def test_what_is_taken_up_elsewhere_is_not_due() -> None:

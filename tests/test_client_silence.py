@@ -133,6 +133,10 @@ async def refused() -> None:
     raise ModelUnusable("mute: connection refused by http://127.0.0.1:9/v1")
 
 
+async def broken() -> None:
+    raise OSError("too many open files")
+
+
 async def there() -> None:
     await asyncio.sleep(0.1)
 
@@ -140,8 +144,9 @@ async def there() -> None:
 @pytest.mark.parametrize(
     ("look", "looks", "cause"),
     [
-        (no_answer, 1, "mute: no answer to a cheap request either"),
+        (no_answer, 2, "mute: no answer to a cheap request either"),
         (refused, 5, "mute: connection refused by http://127.0.0.1:9/v1"),
+        (broken, 5, "mute: OSError: too many open files"),
     ],
 )
 @pytest.mark.parametrize("at_once", [1, 32])
@@ -151,7 +156,9 @@ def test_where_nobody_is_there_the_run_ends_long_before_the_first_time_out(
     model = Watched(look)
     with caplog.at_level(logging.WARNING):
         ended, seconds = night(model, at_once)
-    assert {str(error) for error in ended} == {f"{cause}; calls under way ({at_once}) have had no answer for 35 s"}
+    silent = f"calls under way ({at_once}) have had no answer for 35 s"
+    said = f"{cause}; {silent}; --breaker 0 waits for as long as --timeout says"
+    assert {str(error) for error in ended} == {said}
     assert {type(error) for error in ended} == {ModelFailing}
     assert (seconds, model.looks, len(model.requests)) == (GONE, looks, at_once)
     assert [record.message for record in caplog.records] == [str(ended[0])]
@@ -222,15 +229,28 @@ def test_a_run_that_was_stopped_stays_stopped_where_nobody_is_there() -> None:
     assert [type(error) for error in run_virtually(scene())] == [ModelFailing, ModelFailing, RunStopped, RunStopped]
 
 
-def test_nobody_looks_any_more_once_a_client_has_settled() -> None:
-    async def scene() -> tuple[int, int]:
-        model = Watched(there)
+def test_a_model_is_watched_as_long_as_calls_are_under_way_whoever_else_has_done() -> None:
+    """As in a process that works on several shards: each settles the client at its end."""
+
+    async def scene() -> tuple[float, int, int]:
+        model = Watched(no_answer)
         asking = virtual_client(model)
         lost = asyncio.create_task(asking.ask(question("t1"), "run"))
-        await asyncio.sleep(QUIET + 1)
+        await asyncio.sleep(QUIET - 1)
         await asking.settle()
-        looks = model.looks
         await asyncio.wait([lost])
-        return looks, model.looks
+        ended, looks = asking.clock(), model.looks
+        await asyncio.sleep(TIMEOUT)
+        return ended, looks, model.looks
 
-    assert run_virtually(scene()) == (1, 1)
+    assert run_virtually(scene()) == (GONE, 2, 2)
+
+
+def test_with_the_last_call_the_watch_ends() -> None:
+    async def scene() -> list[str]:
+        asking = virtual_client(ScriptedModel(lambda _: GOOD))
+        await asking.ask(question("t1"), "run")
+        await asyncio.sleep(0)
+        return [name for task in asyncio.all_tasks() if "Liveness" in (name := task.get_coro().__qualname__)]
+
+    assert run_virtually(scene()) == []

@@ -1,6 +1,7 @@
 """Every key of a run configuration changes what happens: for each the tests that see it do so.
 
-Each of them fails where the code that runs takes the key's default in the place of its value.
+Name a test here that fails where the code that runs takes the key's default in the place of its value. What can be
+checked of that is checked: that the test is there, and says the key.
 """
 
 from __future__ import annotations

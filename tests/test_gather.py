@@ -96,7 +96,7 @@ def test_a_task_that_was_lost_with_its_worker_is_named() -> None:
 # items → a stage's results
 
 
-def test_every_failed_item_is_named() -> None:
+def test_failed_items_are_named_with_their_reasons() -> None:
     done = [1, LOST, 3, Unsettled(reason="AnswerMalformed: no JSON")]
     with pytest.raises(RunError) as caught:
         collected("curate", ["curate-g01", "curate-g02", "curate-g03", "curate-g04"], done)
@@ -111,7 +111,10 @@ def test_items_that_failed_for_one_reason_share_it_whatever_request_or_place_it_
     reasons = [kept.format("ab"), "ModelFault: 500 (req_1)", kept.format("cd"), "ModelFault: 500 (req_2)"]
     with pytest.raises(RunError) as caught:
         collected("rollout", ["s1", "s2", "s3", "s4"], [Unsettled(reason=reason) for reason in reasons])
-    assert str(caught.value) == f"s1, s3 failed: {reasons[0]}; s2, s4 failed: {reasons[1]}"
+    assert str(caught.value) == "s1, s3 failed: AnswerMalformed: no JSON…; s2, s4 failed: ModelFault: 500 (…)"
+    long = "ModelFault: " + "x" * 300
+    with pytest.raises(RunError, match=r"^s1 failed: ModelFault: x{300}1; s2 failed: ModelFault: x{300}2$"):
+        collected("rollout", ["s1", "s2"], [Unsettled(reason=f"{long}{n}") for n in (1, 2)])
     with pytest.raises(RunError, match=r"^s0, s1, .*, s19, … and 80 more failed: ModelFault: no answer$"):
         collected("rollout", [f"s{n}" for n in range(100)], [LOST] * 100)
 

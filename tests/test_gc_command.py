@@ -97,6 +97,15 @@ def test_a_closer_look_names_what_is_missing_and_how_to_get_it(store: str, capsy
     assert [key for key in open_store(store).list("") if key.startswith("probe/")] == []
 
 
+@pytest.mark.parametrize(("kind", "looks"), [("traces", True), ("samples", False)])
+def test_a_file_of_samples_has_no_days_to_be_missing(
+    kind: str, looks: bool, store: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text(f'[source]\nkind = "{kind}"')
+    assert ("days" in looked(store, capsys, "--config", str(file))) is looks
+
+
 @pytest.mark.parametrize("named_in", ["options", "file"])
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
 def test_the_last_days_are_those_of_the_zone_that_is_named(

@@ -34,6 +34,9 @@ class Server:
         if path == "/events/filter":
             names = [one["event"] for one in self.events] if self.records is None else self.records
             return {"events": [{"event": name} for name in names]}
+        if path == "/automations/filter":
+            there = [{"id": its} for its in self.automations if its not in self.deleted]
+            return there[body["offset"] :]
         if method == "POST":
             self.automations["a-1"] = body
             return {"id": "a-1"}

@@ -46,6 +46,27 @@ def test_calls_that_wait_for_the_quota_are_refused_at_once() -> None:
     assert (refused(ended), len(model.requests), at) == (270, 30, 10.25)
 
 
+def test_what_fails_in_a_run_that_was_stopped_leaves_it_stopped() -> None:
+    """As a provider that asks to wait for an hour, or a key that is refused, while the last calls are under way."""
+    for wrong in (ModelBusy("later", 3600), ModelUnusable("no such key")):
+
+        async def late(_: Request, wrong: Exception = wrong) -> Any:
+            await asyncio.sleep(2)
+            return wrong
+
+        async def scene(script: Any = late) -> None:
+            asking = virtual_client(ScriptedModel(script), hedge=0)
+            asked = asyncio.create_task(asking.ask(question("t1"), "run"))
+            await asyncio.sleep(1)
+            asking.stop("enough")
+            await asyncio.wait([asked])
+            assert not isinstance(asked.exception(), RunStopped)
+            with pytest.raises(RunStopped, match="enough"):
+                await asking.ask(question("t2"), "run")
+
+        run_virtually(scene())
+
+
 def test_calls_that_wait_for_a_slot_are_refused_at_once_and_the_one_in_flight_ends() -> None:
     model = ScriptedModel(lambda _: asyncio.sleep(100, GOOD))
     ended, at = stopped_at(10.0, model, 50, concurrency=1, max_concurrency=1)

@@ -18,7 +18,7 @@ TIMEOUT = 30.0
 """Seconds for one request."""
 
 BUSY = frozenset({429, 502, 503})
-"""Statuses of a server that did nothing and may be asked again; a database that is locked makes a 503."""
+"""Statuses at which Prefect's own client asks again too; a database that is locked makes a 503."""
 
 PAUSES = (0.2, 0.5, 1, 2, 4, 8)
 """Seconds between the requests to a busy server."""
@@ -27,8 +27,8 @@ PAUSES = (0.2, 0.5, 1, 2, 4, 8)
 class PrefectApi:
     """The API at `address`, such as http://127.0.0.1:4200/api.
 
-    Credentials come from `environ`, under the names that Prefect's client reads. A busy server is asked again, as that
-    client does it. Raises `CombeeError` naming the request that failed.
+    Credentials come from `environ`, under the names that Prefect's client reads. A busy server is asked again, so that
+    what is posted may arrive twice where a proxy lies between. Raises `CombeeError` naming the request that failed.
     """
 
     def __init__(

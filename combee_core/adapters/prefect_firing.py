@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from combee_core.adapters.prefect_api import PrefectApi
@@ -27,8 +28,8 @@ def firing(
     Raises `CombeeError` that says how far it came within `patience` seconds, and the way out.
     """
     event = f"combee.doctor.{uuid.uuid4().hex}"
-    its = str(api.call("POST", "/automations/", _pausing_itself(event))["id"])
     try:
+        its = str(api.call("POST", "/automations/", _pausing_itself(event))["id"])
         began = clock()
         while clock() - began < patience:
             # Sent again each time: the service may hear of the automation after the first event.
@@ -38,12 +39,23 @@ def firing(
                 return f"an automation acts {clock() - began:.0f} s after its event"
         raise CombeeError(f"{api.address}: {_how_far(api, its)} within {patience:.0f} s; {_START}")
     finally:
-        api.call("DELETE", f"/automations/{its}")
+        _tidy(api, event)
+
+
+def _tidy(api: PrefectApi, event: str) -> None:
+    """Delete the automation by its name; where the server is gone, one is left that can only pause itself."""
+    with suppress(CombeeError):
+        for one in list(api.find("automations", {"automations": {"name": {"any_": [_name(event)]}}})):
+            api.call("DELETE", f"/automations/{one['id']}")
+
+
+def _name(event: str) -> str:
+    return f"combee: do automations fire? ({event.rpartition('.')[2][:8]})"
 
 
 def _pausing_itself(event: str) -> dict[str, object]:
     return {
-        "name": f"combee: do automations fire? ({event.rpartition('.')[2][:8]})",
+        "name": _name(event),
         "description": "Made by combee doctor --deep, which deletes it.",
         "enabled": True,
         "trigger": {"type": "event", "posture": "Reactive", "expect": [event], "threshold": 1, "within": 0},

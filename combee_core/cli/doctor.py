@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
     options.add_model(parser)
     parser.add_argument("--deep", action="store_true", help="look closer: a call, the store's pace, what it holds")
     parser.add_argument("--playbook", metavar="NAME", help="with --deep: which of its last days have no marker")
-    parser.add_argument("--timezone", metavar="ZONE", help="whose midnight ends a day (UTC)")
+    parser.add_argument("--timezone", metavar="ZONE", help="with --deep: whose midnight ends a day (UTC)")
     parser.set_defaults(command=run)
 
 
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if args.deep:
         from combee_core.cli import deep
 
-        checks |= deep.checks(request, days=bool(args.playbook or args.config))
+        checks |= deep.checks(request, days=bool(args.playbook or (args.config and request.source.kind == "traces")))
     found = []
     for name, check in checks.items():
         line = _look(name, check)

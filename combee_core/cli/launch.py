@@ -63,7 +63,7 @@ def serving() -> Any:
 
 def checkout() -> Path:
     """The folder that holds `flows/` and `tasks/`: the one this package lies in, the one that `COMBEE_CHECKOUT` names,
-    or the present one. Raises `UsageError` where there is none, and where the variable names another folder.
+    or the present one. Raises `UsageError` where there is none, and where the variable is needed and names none.
     """
     own, named = Path(combee_core.__file__).resolve().parents[1], os.environ.get("COMBEE_CHECKOUT")
     for root in (own, Path(named or "").resolve()):
