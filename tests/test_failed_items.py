@@ -47,7 +47,7 @@ def test_of_one_trace_that_fails_a_single_line_says_everything(
     (fate,) = result.fates
     assert (result.status, fate.trace_id, fate.fate) == ("done", unlucky["id"], "failed")
     (line,) = [one.getMessage() for one in caplog.records if getattr(one, "event", "") == "items-failed"]
-    assert line.startswith(f"reflect: 1 of {TRACES} failed: reflect-{unlucky['id']} failed: ")
+    assert line.startswith(f"reflect: 1 of {TRACES}: reflect-{unlucky['id']} failed: ")
     cause = f"AnswerMalformed: {MODEL}@{server.url}: "
     assert cause in line
     assert fate.reason.startswith(cause)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -17,6 +17,7 @@ from uuid import UUID
 
 import pytest
 import yaml
+from command import kill
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import WorkPoolFilter, WorkPoolFilterName
 from prefect.client.schemas.objects import FlowRun
@@ -60,7 +61,7 @@ class Prefect:
         with (
             log.open("w") as out,
             subprocess.Popen(
-                command, cwd=ROOT, env=self._environ, stdout=out, stderr=out, start_new_session=True
+                command, cwd=ROOT, env=self._environ, stdout=out, stderr=out, text=True, start_new_session=True
             ) as process,
         ):
             try:
@@ -70,7 +71,11 @@ class Prefect:
                 yield log
             finally:
                 process.terminate()
-                process.wait(timeout=FOR_EVER)
+                # Under load a worker of Prefect's can take minutes to end, when its runs have ended long ago.
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=20)
+                if process.poll() is None:
+                    kill(process)
 
     @staticmethod
     def _command(args: Sequence[str]) -> list[str]:
