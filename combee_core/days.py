@@ -8,6 +8,12 @@ from zoneinfo import ZoneInfo
 
 from combee_core.errors import UsageError
 
+SLACK = timedelta(days=2)
+"""By how much the clocks of whoever logs and whoever stores may differ."""
+
+_STAMPED = datetime(2000, 1, 1, tzinfo=UTC)
+"""Archives stamp files with 1970 or 1980, whenever they were changed."""
+
 
 class Window(NamedTuple):
     """From `start` (inside) to `end` (outside); both aware, and `start`'s zone is the one of naive times."""
@@ -43,6 +49,11 @@ def moment_of(when: datetime | None, modified: datetime, window: Window | None =
 def holds(window: Window, moment: datetime) -> bool:
     """True if an aware moment lies in the window."""
     return window.start.astimezone(UTC) <= moment.astimezone(UTC) < window.end.astimezone(UTC)
+
+
+def may_hold(window: Window, modified: datetime) -> bool:
+    """Whether a file last changed then (aware) may hold runs of the window: what is in it had happened before."""
+    return modified < _STAMPED or modified >= window.start.astimezone(UTC) - SLACK
 
 
 def zone(timezone: str) -> ZoneInfo:

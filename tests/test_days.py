@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from combee_core.days import day_window, holds, is_over, moment_of
+from combee_core.days import SLACK, day_window, holds, is_over, may_hold, moment_of
 from combee_core.errors import UsageError
 from combee_core.types import Trajectory
 
@@ -93,6 +94,16 @@ def test_a_time_with_zone_keeps_it():
 def test_an_unknown_zone_is_refused_with_an_example(zone):
     with pytest.raises(UsageError, match="Europe/Berlin"):
         day_window(date(2026, 7, 1), zone)
+
+
+@given(st.datetimes(datetime(2001, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)), st.sampled_from(ZONES))
+def test_a_file_that_was_changed_after_a_run_of_a_day_may_hold_that_day(run, zone):
+    window = day_window(run.astimezone(ZoneInfo(zone)).date(), zone)
+    assert may_hold(window, run)
+    assert may_hold(window, run + timedelta(days=400))
+    assert may_hold(window, run - SLACK)
+    assert not may_hold(window, window.start.astimezone(UTC) - SLACK - timedelta(seconds=1))
+    assert may_hold(window, datetime(1980, 1, 1, tzinfo=UTC))
 
 
 def test_a_day_is_over_when_its_last_hour_is():

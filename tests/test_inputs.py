@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections import Counter
 from datetime import UTC, date, datetime, timedelta
@@ -93,6 +94,32 @@ def test_a_trace_of_each_hour_lies_in_exactly_one_day_of_23_or_25_hours(tmp_path
     assert met == {f"q{n}": 1 for n in range(100)}
     for on, found in days.items():
         assert found.items == load_input(where.model_copy(update={"day": on})).items
+
+
+EARLY, IN_1980 = 1_772_323_199, 315_532_800
+"""Seconds: the last one of 2026-02-28, in UTC, and the first that a zip file can say."""
+
+
+def test_of_files_last_changed_long_before_a_day_none_is_read_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """But for those whose time is no time of a change: archives stamp what they unpack with 1970 or 1980."""
+    for on in (1, 2, 3):
+        (tmp_path / f"{on}.jsonl").write_bytes(day_jsonl(World(), 5, on, date(2026, 3, on)))
+        changed = datetime(2026, 3, on, 23, tzinfo=UTC).timestamp()
+        os.utime(tmp_path / f"{on}.jsonl", (changed, changed))
+    where = source(tmp_path, day=date(2026, 3, 3))
+    # What cannot be read is named on the days that it may belong to, and on no later one.
+    (tmp_path / "1.jsonl").write_bytes(b"\x1f\x8b damaged")
+    for changed, unread, told in ((EARLY, 0, 1), (EARLY + 1, 1, 0), (0, 1, 0), (IN_1980, 1, 0)):
+        os.utime(tmp_path / "1.jsonl", (changed, changed))
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            found = load_input(where)
+        assert ids(found) == [f"day3-{n:05d}" for n in range(1, 6)]
+        assert len(found.unread) == unread
+        said = ["1 files were last changed before 2026-03-01 and were not read"] * told
+        assert [record.message for record in caplog.records] == said
 
 
 def test_of_days_read_together_each_has_its_own_limit(tmp_path: Path) -> None:

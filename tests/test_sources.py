@@ -185,6 +185,20 @@ def test_an_object_above_the_limit_is_named(s3_server, s3_uri):
     assert reason(item).startswith("too large: 2,000 bytes")
 
 
+def test_what_is_not_wanted_by_its_time_is_not_fetched(s3_server, s3_uri, day):
+    put(s3_server, s3_uri, **{"day/a": b"a", "day/b": b"b"})
+    times = []
+
+    def wanted(modified):
+        times.append(modified)
+        return len(times) == 1
+
+    assert [item.data for item in find_files(f"{s3_uri}/day", wanted=wanted)] == [b"a"]
+    assert all(datetime(2026, 1, 1, tzinfo=UTC) < one for one in times)
+    assert list(find_files(str(day), wanted=lambda _: False)) == []
+    assert list(find_files(f"{s3_uri}/day", wanted=lambda _: False)) == []
+
+
 def test_an_empty_prefix_and_a_missing_bucket_are_told_apart_from_no_rights(s3_server, s3_uri, monkeypatch):
     with pytest.raises(UsageError, match=f"{s3_uri}/typo"):
         list(find_files(f"{s3_uri}/typo"))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from combee_core.adapters.filed import Filed, load_filed
-from combee_core.adapters.sources import find_files
+from combee_core.adapters.sources import Wanted, find_files
 from combee_core.adapters.spool import FileSpool
 from combee_core.config import Source
-from combee_core.days import day_window
+from combee_core.days import SLACK, Window, day_window, may_hold
 from combee_core.errors import UsageError
+from combee_core.events import event
 from combee_core.ingest import ingest, ingest_days
 from combee_core.ports import ReadOptions, Scorer
 from combee_core.records import Item
@@ -24,6 +26,8 @@ from combee_core.types import Sample, TraceFile, Trajectory, Unread
 
 WORLD = "world:"
 """`world:240` is 240 samples of the simulated desk; `world:240:7` those of seed 7."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ def load_input(source: Source) -> Input:
 def load_days(source: Source, first: date, last: date) -> dict[date, Input]:
     """The input of each day from `first` to `last`, as `load_input` would give it, from one reading of the source.
 
+    Files that were last changed too early to hold any of it are not read; the log says how many.
     Raises `UsageError` as it does, and for a source that does not hold traces.
     """
     if source.kind != "traces":
@@ -74,7 +79,7 @@ def load_days(source: Source, first: date, last: date) -> dict[date, Input]:
         )
     days = [first + timedelta(days=n) for n in range((last - first).days + 1)]
     windows = [day_window(day, source.timezone) for day in days]
-    found = ingest_days(_files(source), readers(), _options(source), windows, FileSpool(Trajectory))
+    found = ingest_days(_files_of(source, windows[0]), readers(), _options(source), windows, FileSpool(Trajectory))
     return {day: Input(one.trajectories[: source.limit], one.unread) for day, one in zip(days, found, strict=True)}
 
 
@@ -82,8 +87,24 @@ def _options(source: Source) -> ReadOptions:
     return ReadOptions(ground_truth=source.ground_truth, fields=source.fields)
 
 
-def _files(source: Source) -> Iterator[TraceFile | Unread]:
-    return (file for uri in source.uris for file in find_files(uri))
+def _files(source: Source, wanted: Wanted = lambda _: True) -> Iterator[TraceFile | Unread]:
+    return (file for uri in source.uris for file in find_files(uri, wanted=wanted))
+
+
+def _files_of(source: Source, window: Window) -> Iterator[TraceFile | Unread]:
+    """Those that may hold runs of the window or of later ones."""
+    older = 0
+
+    def wanted(modified: datetime) -> bool:
+        nonlocal older
+        may = may_hold(window, modified)
+        older += not may
+        return may
+
+    yield from _files(source, wanted)
+    if older:
+        text = f"{older} files were last changed before {window.start - SLACK:%Y-%m-%d} and were not read"
+        event(_log, logging.INFO, "files-not-read", text, files=older)
 
 
 def _catalogue(samples: Iterable[Sample]) -> Catalogue[Sample]:

@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 LARGEST = 512 * 2**20
 """Bytes, unpacked, of the largest file that is read: there are sessions of many gigabytes."""
 
+Wanted = Callable[[datetime], bool]
+"""Whether a file is to be read, by the time of its last change."""
+
 _GZIP = b"\x1f\x8b"
 _FORMS = "a path, file://./folder, file:///absolute/folder or s3://bucket/prefix"
 
 
-def find_files(uri: str, largest: int = LARGEST) -> Iterator[TraceFile | Unread]:
-    """Every file at or below `uri`, in the order of their names; gzip is unpacked, whatever the name.
+def find_files(uri: str, largest: int = LARGEST, wanted: Wanted = lambda _: True) -> Iterator[TraceFile | Unread]:
+    """Every file at or below `uri` that is `wanted`, in the order of their names; gzip is unpacked, whatever the name.
 
     What cannot be read is an `Unread`. Raises UsageError where nothing is there at all, and for a bucket
     StoreDenied, StoreUnavailable or StoreError.
@@ -38,17 +41,17 @@ def find_files(uri: str, largest: int = LARGEST) -> Iterator[TraceFile | Unread]
     if not rest:
         raise UsageError(f"{uri!r} names no place: write {_FORMS}")
     if scheme == "s3":
-        return _objects(uri, *rest.rstrip("/").partition("/")[::2], largest)
+        return _objects(uri, *rest.rstrip("/").partition("/")[::2], largest, wanted)
     if scheme in ("", "file"):
-        return _files(Path(unquote(rest) if scheme else uri), largest)
+        return _files(Path(unquote(rest) if scheme else uri), largest, wanted)
     raise UsageError(f"{uri}: unknown kind of place: write {_FORMS}")
 
 
-def _files(root: Path, largest: int) -> Iterator[TraceFile | Unread]:
+def _files(root: Path, largest: int, wanted: Wanted) -> Iterator[TraceFile | Unread]:
     if not root.exists():
         raise UsageError(f"{root}: no such file or folder: write {_FORMS}")
     if not root.is_dir():
-        yield _load(root, largest)
+        yield from _load(root, largest, wanted)
         return
     refused: list[OSError] = []
     inside = root.resolve()
@@ -56,7 +59,7 @@ def _files(root: Path, largest: int) -> Iterator[TraceFile | Unread]:
         if path.is_symlink() and not path.resolve().is_relative_to(inside):
             yield Unread(where=_name(path), reason="a symbolic link out of the folder is not followed")
         elif not path.is_dir():
-            yield _load(path, largest)
+            yield from _load(path, largest, wanted)
     for error in refused:
         yield Unread(where=str(error.filename), reason=f"the folder cannot be read: {error.strerror}")
 
@@ -75,19 +78,21 @@ def _walk(root: Path, refused: list[OSError]) -> Iterator[Path]:
             refused.append(error)
 
 
-def _load(path: Path, largest: int) -> TraceFile | Unread:
+def _load(path: Path, largest: int, wanted: Wanted) -> Iterator[TraceFile | Unread]:
     name = _name(path)
     try:
         state = path.stat()
+        modified = datetime.fromtimestamp(state.st_mtime, UTC)
         # A pipe has no end to wait for.
         if not stat.S_ISREG(state.st_mode):
-            return Unread(where=name, reason="not a regular file")
-        if state.st_size > largest:
-            return _too_large(name, f"{state.st_size:,} bytes", largest)
-        data = path.read_bytes()
+            yield Unread(where=name, reason="not a regular file")
+        elif wanted(modified):
+            if state.st_size > largest:
+                yield _too_large(name, f"{state.st_size:,} bytes", largest)
+            else:
+                yield _unpacked(name, path.read_bytes(), modified, largest)
     except OSError as error:
-        return Unread(where=name, reason=f"cannot be read: {error.strerror}")
-    return _unpacked(name, data, datetime.fromtimestamp(state.st_mtime, UTC), largest)
+        yield Unread(where=name, reason=f"cannot be read: {error.strerror}")
 
 
 def _name(path: Path) -> str:
@@ -95,7 +100,7 @@ def _name(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def _objects(uri: str, bucket: str, prefix: str, largest: int) -> Iterator[TraceFile | Unread]:
+def _objects(uri: str, bucket: str, prefix: str, largest: int, wanted: Wanted) -> Iterator[TraceFile | Unread]:
     if not bucket:
         raise UsageError(f"{uri}: names no bucket: write {_FORMS}")
     client, found = connect(bucket), False
@@ -103,6 +108,8 @@ def _objects(uri: str, bucket: str, prefix: str, largest: int) -> Iterator[Trace
         if not _is_below(entry["Key"], prefix):
             continue
         found, name = True, f"s3://{bucket}/{entry['Key']}"
+        if not wanted(entry["LastModified"].astimezone(UTC)):
+            continue
         if entry["Size"] > largest:
             yield _too_large(name, f"{entry['Size']:,} bytes", largest)
         else:
