@@ -75,13 +75,15 @@ class Liveness:
         if not self._calls:
             self._since = self.clock()
         self._calls.add(end)
-        if self._watching is None or self._watching.done():
+        if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
 
     def _end(self, end: asyncio.Timeout) -> None:
         self._calls.discard(end)
         if not self._calls and self._watching:
+            # Forgotten at once: the next call may begin before this watch has come to its end.
             self._watching.cancel()
+            self._watching = None
 
     async def _watch(self) -> None:
         while self._calls:

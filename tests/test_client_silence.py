@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from asking import GOOD, question, virtual_client
-from virtual import run_virtually
+from virtual import clock, run_virtually
 
 from combee_core.calls import Request
 from combee_core.client import Client
 from combee_core.errors import CombeeError, ModelFailing, ModelFault, ModelTimeout, ModelUnusable, RunStopped
-from combee_core.liveness import GONE, QUIET
+from combee_core.liveness import GONE, QUIET, Liveness
 from combee_core.testing import ScriptedModel
 
 TIMEOUT, BREAKER, RETRIES = 300.0, 20, 3
@@ -244,6 +244,22 @@ def test_a_model_is_watched_as_long_as_calls_are_under_way_whoever_else_has_done
         return ended, looks, model.looks
 
     assert run_virtually(scene()) == (GONE, 2, 2)
+
+
+def test_a_call_that_begins_as_the_last_one_ends_is_watched_too() -> None:
+    async def scene() -> float:
+        liveness = Liveness("mute", no_answer, clock)
+        for seconds in (QUIET + 1, TIMEOUT):
+            async with liveness.call():
+                await asyncio.sleep(seconds)
+        return clock()
+
+    async def ended() -> float:
+        with pytest.raises(ModelFailing):
+            await scene()
+        return clock()
+
+    assert run_virtually(ended()) == QUIET + 1 + GONE
 
 
 def test_with_the_last_call_the_watch_ends() -> None:
